@@ -14,6 +14,7 @@ from explorer.cli import terminal
 from explorer.cli.errors import BAD_USE, ENGINE_FAILED, CommandError
 from explorer.figures.text import warnings
 from explorer.figures.text.characters import printable
+from explorer.session.connection import other_versions
 from explorer.session.connection.remote import EngineProcess
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import ModelCard
@@ -60,6 +61,8 @@ class Client:
             event = self._next()
             if isinstance(event, m.Lost):
                 raise CommandError(event.sentence, BAD_USE if event.unreadable else ENGINE_FAILED)
+            if isinstance(event, m.Hello) and self._engine.elsewhere:
+                self.note(other_versions.difference(event.versions))
             if event.run != self._run:
                 continue
             if isinstance(event, m.Progress):

@@ -14,6 +14,7 @@ import numpy as np
 from explorer.trace.attention import LayerRecord
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
+from explorer.trace.wire.away import NOT_FETCHED
 
 DEFAULT_BYTES = 1 << 30
 SAME = 1e-4  # logits this close are the same pass
@@ -39,19 +40,21 @@ def layer_bytes(step: Step) -> int:
 
 
 def was_let_go(step: Step) -> bool:
-    """True if this step's records were given up for the budget."""
-    return any(record.kind == "absent" and record.reason == REASON for record in step.layers)
+    """True if this step's records were given up for the budget, or never fetched."""
+    return any(
+        record.kind == "absent" and record.reason in (REASON, NOT_FETCHED) for record in step.layers
+    )
 
 
 def without_records(step: Step) -> Step:
     """The step with its attention and hidden states given up; its logits stay."""
     layers = tuple(
         record
-        if record.kind == "absent"
+        if record.kind == "absent" and not record.away
         else LayerRecord(layer=record.layer, kind="absent", reason=REASON)
         for record in step.layers
     )
-    return replace(step, layers=layers, hidden=None)
+    return replace(step, layers=layers, hidden=None, kept_as="")
 
 
 def within(trace: Trace, budget: int, keep: Iterable[int] = ()) -> Trace:
@@ -86,7 +89,7 @@ def with_records(trace: Trace, index: int, fresh: Step) -> Trace:
         raise ValueError(f"Token {index + 1}, computed again, differs from this run.")
     apart = float(np.abs(fresh.logits - old.logits).max())
     note = RERUN_NOTE if apart <= SAME else f"{RERUN_NOTE}; its logits differ by up to {apart:.2g}"
-    step = replace(old, layers=fresh.layers, hidden=fresh.hidden, note=note)
+    step = replace(old, layers=fresh.layers, hidden=fresh.hidden, note=note, kept_as=fresh.kept_as)
     return replace(trace, steps=(*trace.steps[:index], step, *trace.steps[index + 1 :]))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from explorer.session import capture_budget
+from explorer.session.connection import other_versions
 from explorer.session.connection.engine_link import EngineLink, Post
 from explorer.session.connection.ports import Engine
 from explorer.session.engine_lease import EngineLease, Job, keys_of, with_key
@@ -23,6 +24,7 @@ from explorer.session.jobs.background import Background
 from explorer.session.jobs.batches import Batches
 from explorer.session.jobs.downloads import Downloads
 from explorer.session.jobs.experiments import Experiments
+from explorer.session.jobs.far_records import FarRecords
 from explorer.session.jobs.live_tokens import NONE, LiveTokens, problem_of
 from explorer.session.jobs.models import Models
 from explorer.session.jobs.replay_check import Proof
@@ -106,6 +108,8 @@ class Driver:
         self._agreed: RunRequest | None = None  # the large run that was agreed to
         self._spelling = 0  # run number of the newest question for the vocabulary
         self._said = ""  # what was cancelled, to be said once the model of before is back
+        self.far = FarRecords(self._lease, self.background.look_at)
+        self.background.keep_bytes = self.proof.keep_bytes = lambda: self.far.keep_bytes
         self.prompt = LiveTokens(store, self._lease.link)
 
     # -- the engine's life
@@ -187,6 +191,7 @@ class Driver:
         self.downloads.forget()
         self.trainings.forget()
         self.prompt.stop()
+        self.far.forget()
 
     # -- requests
 
@@ -301,6 +306,7 @@ class Driver:
             self._lease.store.set(error=problem or "There is no model to run. Open a model first.")
             return
         if not self.running:
+            self._broken = None  # so many steps are wished for now
             self.start()
             if not self.running:
                 return
@@ -361,6 +367,7 @@ class Driver:
                 stops=state.stops,
                 ask_first=state.request != self._agreed,
                 reuse=state.reuse and fresh and not state.request.typed,
+                keep_bytes=self.far.keep_bytes,
             )
         )
         self._planned = steps
@@ -465,8 +472,15 @@ class Driver:
             case _ if self.downloads.answered(event):
                 pass
             case m.Hello():
+                elsewhere = self._lease.link.elsewhere
+                self._lease.store.set(
+                    host=(event.host or "?") if elsewhere else "",
+                    other_versions=other_versions.difference(event.versions) if elsewhere else "",
+                )
                 if self._lease.store.state.status.activity == "starting":
                     self._lease.store.set(status=Status(activity="idle"))
+            case _ if self.far.answered(event):
+                pass
             case m.Tokens():
                 self.prompt.answered(event)
             case m.Finished() if self.prompt.ended(event):

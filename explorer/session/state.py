@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, NamedTuple
 
 import msgspec
 
+from explorer.figures.attention.atlas import Atlas
 from explorer.lessons.scene import Scene
 from explorer.session.branches import Branch, Branches, same_root
 from explorer.session.selection import Selection, Shown, resolve
@@ -46,6 +47,14 @@ class Status:
     experiment: type[Experiment] | None = None  # the one under way
     step_waits: bool = False  # for the model that is being opened
     released: bool = False  # lost: it was ended to free its memory, and `text` says why
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """What is on its way from an engine on another machine; layer -1: pictures of all heads."""
+
+    layer: int = -1
+    heads: tuple[int, int] = (0, 0)  # the first and the last
 
 
 @dataclass(frozen=True)
@@ -226,6 +235,10 @@ class State:
     sampling: Sampling = field(default_factory=Sampling)
     stops: Stops = field(default_factory=Stops)
     trace: Trace | None = None
+    host: str = ""  # of an engine on another machine: that machine's name
+    other_versions: str = ""  # of libraries there, as a sentence
+    fetching: Fetching | None = None
+    far_atlas: tuple[tuple[str, ...], Atlas] | None = None  # drawn there; names of its passes
     selection: Selection = field(default_factory=Selection)
     card: ModelCard | None = None  # None until a model is loaded (a trace carries its own)
     opened: tuple[ModelKey, ...] = ()  # how the model that `card` describes was asked for
@@ -281,6 +294,15 @@ class State:
     redo_kind: str = ""
     undo_number: int = 0  # the same on both sides if that act was made on both; 0 = on this alone
     redo_number: int = 0
+
+    @property
+    def atlas_from_engine(self) -> Atlas | None:
+        """Pictures of all heads of the step on screen, if its records are not here."""
+        shown = self.shown
+        if shown is None or self.far_atlas is None:
+            return None
+        kept, atlas = self.far_atlas
+        return atlas if kept == tuple(one.kept_as for one in shown.passes) else None
 
     def measured_of(self, kind: type[R]) -> Measured[R] | None:
         """The last result of this type, whatever it was measured on."""

@@ -75,13 +75,16 @@ class LayerRecord:
     sinks: np.ndarray | None = None  # (H,) float32, extra logits that take mass and give nothing
     bias: np.ndarray | None = None  # (H, Q, K) float32, added to the scores; K: the first or all
     weights: np.ndarray | None = None  # (H, Q, K) float32, recorded by the model itself
+    away: int = 0  # absent: so many heads, whose record the engine keeps until it is asked for
+    groups: int = 0  # in which these are sent, see `wire.away`
+    parts: tuple[tuple[int, LayerRecord], ...] = ()  # of those, the groups that have come
 
     @property
     def heads(self) -> int:
         """Query heads; 0 where the layer keeps no attention."""
         if self.queries is not None:
             return int(self.queries.shape[1])
-        return 0 if self.weights is None else int(self.weights.shape[0])
+        return self.away if self.weights is None else int(self.weights.shape[0])
 
 
 def as_float32(array: np.ndarray, dtype: str) -> np.ndarray:

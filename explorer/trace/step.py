@@ -92,6 +92,7 @@ class Step:
     rebuilt_tokens: int = 0  # slots prefilled again first because the cache was gone
     note: str = ""
     ranks: tuple[RankShare, ...] = ()  # by rank; empty where one process ran the model
+    kept_as: str = ""  # what the engine calls the records that it keeps of this pass
 
     @property
     def positions_processed(self) -> int:

@@ -135,13 +135,16 @@ class Link:
         self.port = int(self._process.stdout.readline())
 
     def say(self, word: str) -> None:
+        """Returns once it is so."""
         assert self._process.stdin is not None
         self._process.stdin.write(word + "\n")
+        self.count()
 
     def count(self) -> tuple[int, int]:
         """Bytes that came from the server, and bytes that went there."""
-        self.say("count")
+        assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self._process.stdin.write("count\n")
         back, forth = map(int, self._process.stdout.readline().split())
         return back, forth
 

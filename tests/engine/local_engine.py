@@ -14,6 +14,8 @@ from explorer.trace.wire.messages import AnyRequest, Event
 class LocalEngine:
     """The same engine in this process, on a thread of its own."""
 
+    elsewhere = False
+
     def __init__(self) -> None:
         self._dispatcher: Dispatcher | None = None
         self._thread: threading.Thread | None = None

@@ -91,6 +91,8 @@ def made_step(index: int, prompt: int = len(PROMPT), *, recompute: bool = False)
 class ScriptedEngine:
     """Keeps what it is asked; says nothing by itself but Hello."""
 
+    elsewhere = False
+
     def __init__(self) -> None:
         self.asked: list[m.AnyRequest] = []
         self.alive = False

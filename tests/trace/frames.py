@@ -15,7 +15,7 @@ from explorer.trace.chat import ChatParts, ChatTurn
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
-from explorer.trace.wire import framing
+from explorer.trace.wire import away, framing
 from explorer.trace.wire import messages as m
 from tests.trace.batches import result, row
 from tests.trace.files.test_bounds import whole
@@ -31,6 +31,7 @@ def events(run: int = 1) -> tuple[m.Event, ...]:
         tokens=5, weights_bytes=2**34, cache_bytes=2**33, capture_bytes=2**32,
         available_bytes=2**36, estimated_seconds=40.0,
     )  # fmt: skip
+    part = away.part_of(next(one for one in step.layers if away.groups_of(one)), 0)
     facts: dict[str, Any] = {"count": 3, "share": 0.5, "rows": [{"id": 1, "nats": -2.5}]}
     parts = ChatParts(message=1, message_end=2, answer=3)
     turns = (ChatTurn(role="user", first_slot=0, last_slot=1, message=0, text=(0, 1)),)
@@ -48,6 +49,10 @@ def events(run: int = 1) -> tuple[m.Event, ...]:
         m.Batched(run=run, result=result(row(2), row(4))),
         m.Facts(run=run, facts=facts), m.PartFacts(run=run, facts=facts),
         m.Spelled(run=run, vocabulary=Vocabulary.of([Token(i, b"t") for i in range(5)])),
+        m.Records(run=run, kept="a.1", layer=0, group=0, record=part),
+        m.Thumbnails(
+            run=run, shape=(1, 2, 1, 1), heads=(2,), reasons=("",), slots=1, stride=1, levels=b"x"
+        ),
         m.Finished(run=run, reason="steps"), m.Failed(run=run, sentence="No."),
     )  # fmt: skip
 

@@ -11,8 +11,9 @@ from explorer.cli.errors import CommandError
 def run(arguments: argparse.Namespace) -> int:
     """Serve frames over stdin and stdout."""
     from explorer.engine.serve import main
+    from explorer.figures.attention import atlas
 
-    return main()
+    return main(atlas.build)
 
 
 def engine_command(text: str | None) -> list[str] | None:

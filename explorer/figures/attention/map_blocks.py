@@ -15,6 +15,7 @@ import numpy as np
 from explorer.trace.attention import LayerRecord, Mask
 from explorer.trace.joined_keys import joined
 from explorer.trace.trace import Trace
+from explorer.trace.wire.away import is_away
 
 # In this order a maximum over kinds keeps what matters: anything read, else masked.
 ABSENT, MASKED, READ = 0, 1, 2
@@ -85,6 +86,11 @@ def reason(trace: Trace, step: int, layer: int) -> str:
     """Why this layer has no map in this pass, without a full stop; empty if it has one."""
     record = record_of(trace, step, layer)
     return (record.reason or NOT_RECORDED).rstrip(".") if record.kind == "absent" else ""
+
+
+def any_away(trace: Trace, step: int) -> bool:
+    """True if the engine keeps records that a map of this step needs."""
+    return any(is_away(one) for one in trace.steps[: step + 1])
 
 
 def owner_of(trace: Trace, step: int, query: int) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from explorer.figures.attention import difference, head_means
 from explorer.figures.attention import maps as figures
 from explorer.figures.attention.arcs import Arcs, strongest
+from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_means import ALL_LAYERS, Figure
 from explorer.figures.attention.maps import Map
 from explorer.figures.attention.mask_pair import Side, of_pass, without_mask
@@ -80,6 +81,7 @@ class MapRequest:
     scale: Scale = "fixed"  # of the colours
     arcs: bool = False  # arcs are wanted too
     which: Which = "masked"  # what the atlas shows in a comparison
+    far_atlas: Atlas | None = None  # of records that are not here: drawn by the engine
 
     def same_map(self, other: MapRequest) -> bool:
         """True if both ask for the same maps, of the same step or not."""
@@ -101,7 +103,7 @@ class MapRequest:
 
     def _atlas_key(self) -> tuple[object, ...]:
         if self.beside is None:
-            return ("alone",)
+            return ("alone", id(self.far_atlas))
         return (self.beside, self.which, id(self.other))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from explorer.figures.attention.arrived_head import has_arrived, of_head
 from explorer.figures.attention.map_blocks import (
     READ,
     Block,
@@ -88,8 +89,8 @@ def full_map(trace: Trace, step: int, layer: int, head: int, known: Map | None =
     `known` is an earlier answer for the same head; rows that it shares are taken over.
     ValueError with the reason if the layer keeps no map.
     """
-    _record(trace, step, layer, head)
     passes = trace.steps[: step + 1]
+    trace, place = _arrived(trace, step, layer, head)
     slots = trace.read_slots(step)
     done = shared_rows(known.passes, passes) if known and (layer, head) == _head(known) else 0
     if known is not None and done == slots <= len(known.weights):
@@ -106,7 +107,7 @@ def full_map(trace: Trace, step: int, layer: int, head: int, known: Map | None =
         first = block.first_query
         rows = slice(first, first + block.count)
         columns = slice(block.first_key, block.first_key + block.columns)
-        _fill(block, head, weights[rows, columns], kinds[rows, columns])
+        _fill(block, place, weights[rows, columns], kinds[rows, columns])
     return _finished(weights, kinds, 0, 0, layer, head, passes)
 
 
@@ -128,6 +129,17 @@ def shared_rows(known: Sequence[Step], passes: Sequence[Step]) -> int:
 
 def _head(known: Map) -> tuple[int, int]:
     return known.layer, known.head
+
+
+def _arrived(trace: Trace, step: int, layer: int, head: int) -> tuple[Trace, int]:
+    """What the map of one head is worked out from, and the head's place in it.
+
+    ValueError with the reason if the layer keeps no map, or the head has not come yet.
+    """
+    if has_arrived(trace, step, layer, head):
+        trace, head = of_head(trace, step, layer, head)
+    _record(trace, step, layer, head)
+    return trace, head
 
 
 def _record(trace: Trace, step: int, layer: int, head: int) -> attention.LayerRecord:
@@ -203,7 +215,7 @@ def row(trace: Trace, step: int, layer: int, head: int, query: int) -> QueryRow:
 
     ValueError with the reason if the layer keeps no map; IndexError if that slot was not read.
     """
-    _record(trace, step, layer, head)
+    trace, head = _arrived(trace, step, layer, head)
     slots = trace.read_slots(step)
     if not 0 <= query < slots:
         raise IndexError(f"slot {query} has not been read yet")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 from explorer.session.connection.ports import Engine
-from explorer.trace.wire.messages import ENDS, AnyRequest, Cancel, Event, Hello, Lost
+from explorer.trace.wire.messages import ENDS, KEEPS_RECORDS, AnyRequest, Cancel, Event, Hello, Lost
 
 Post = Callable[[Callable[[], None]], None]
 PATIENCE_SECONDS = 8.0  # the opening of one file takes less
@@ -45,11 +45,17 @@ class EngineLink:
         self.layer_seconds = (
             0.0  # at most, in one layer of the open model: no cancel is heard there
         )
+        self.keeps_records = False  # on another machine, until they are looked at
         self.arrived_at = 0.0  # perf_counter at which the event in hand reached this process
 
     @property
     def alive(self) -> bool:
         return self._engine is not None and self._engine.alive
+
+    @property
+    def elsewhere(self) -> bool:
+        """True if the engine may run on another machine."""
+        return self._engine is not None and self._engine.elsewhere
 
     def start(self) -> None:
         """A new engine, in place of any old one."""
@@ -110,6 +116,7 @@ class EngineLink:
         self._expect_nothing()
         self._spoke = False
         self.layer_seconds = 0.0
+        self.keeps_records = False
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
@@ -117,6 +124,8 @@ class EngineLink:
     def _arrived(self, engine: Engine, event: Event, at: float) -> None:
         if engine is self._engine:
             self.arrived_at = at
+            if isinstance(event, Hello):
+                self.keeps_records = engine.elsewhere and KEEPS_RECORDS in event.features
             self._spoke = self._spoke or not isinstance(event, Hello | Lost)
             if isinstance(event, ENDS) and self._cancelled.pop(event.run, None) is not None:
                 self._watch()

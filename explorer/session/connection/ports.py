@@ -21,5 +21,9 @@ class Engine(Protocol):
         """End it and free everything; no event comes after this returns."""
 
     @property
+    def elsewhere(self) -> bool:
+        """True if it runs by a command that was given: perhaps on another machine."""
+
+    @property
     def alive(self) -> bool:
         """False once it is lost or closed."""

@@ -93,6 +93,11 @@ class EngineProcess:
         return self._child is not None and not self._over
 
     @property
+    def elsewhere(self) -> bool:
+        """True if it is not this program's own: the line to it may be slow."""
+        return self._given is not None
+
+    @property
     def pid(self) -> int | None:
         """The child's process id, once it is started."""
         return None if self._child is None else self._child.pid

@@ -5,8 +5,10 @@ The self-check, a pass run again for its attention, and the other side of a comp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from explorer.figures.attention.arrived_head import needed_passes
 from explorer.session import capture_budget
 from explorer.session.engine_lease import EngineLease, Job
 from explorer.session.jobs.replay_check import Proof
@@ -23,6 +25,12 @@ OTHER_TOKENS = (
 )
 
 
+def _let_go(trace: Trace, step: int) -> int | None:
+    """The first pass that a map of this step needs and whose records were given up."""
+    needed = needed_passes(trace, step)
+    return next((i for i in needed if capture_budget.was_let_go(trace.steps[i])), None)
+
+
 class Background:
     """Starts them when the engine is free, and puts their answers into the state."""
 
@@ -30,6 +38,7 @@ class Background:
         self.budget_bytes = capture_budget.DEFAULT_BYTES  # of a run's passes without a cache
         self._lease, self._store, self._link = lease, lease.store, lease.link
         self._proof = proof
+        self.keep_bytes: Callable[[], int] = lambda: 0  # see `FarRecords`
         self._recapture: int | None = None  # step to run again once nothing else runs
 
     def forget(self) -> None:
@@ -63,7 +72,8 @@ class Background:
     def look_at(self, step: int) -> None:
         """If this pass gave its records up, run it again as soon as nothing else runs."""
         trace = self._store.state.trace
-        gone = trace is not None and capture_budget.was_let_go(trace.steps[step])
+        let_go = None if trace is None else _let_go(trace, step)
+        gone = let_go is not None
         job = self._lease.job
         moved = job and job.kind in ("recapture", "compare") and job.step != step
         wanted = job and job.kind == "check" and (gone or self._other_side_missing())
@@ -73,7 +83,7 @@ class Background:
             moved = moved or job.request != other_side(trace.request, self._store.state.compare_of)
         if moved or wanted:
             self.give_way()
-        self._recapture = step if gone else None
+        self._recapture = let_go
         if self._lease.job is None:
             self.go_on()
 
@@ -93,7 +103,13 @@ class Background:
             return
         if not capture_budget.was_let_go(trace.steps[step]) or not self._lease.can_continue(trace):
             return
-        run = self._link.ask(m.Recapture(request=trace.request, chosen=trace.chosen_ids[:step]))
+        run = self._link.ask(
+            m.Recapture(
+                request=trace.request,
+                chosen=trace.chosen_ids[:step],
+                keep_bytes=self.keep_bytes(),
+            )
+        )
         self._lease.job = Job("recapture", run, trace.request, step=step)
         text = f"Computing token {step + 1} again for its attention…"
         self._store.set(status=Status(activity="running", text=text))
@@ -146,8 +162,11 @@ class Background:
         except ValueError as error:
             self._store.set(error=str(error))
             return
+        shown = self._store.state.step_index
         keep = capture_budget.looked_at(self._store.state.selection.step, index)
         self._store.set(trace=capture_budget.within(swapped, self.budget_bytes, keep))
+        if shown is not None:
+            self._recapture = _let_go(swapped, shown)  # the next that its map needs
 
     def on_checked(self, event: m.Checked) -> None:
         trace = self._store.state.trace

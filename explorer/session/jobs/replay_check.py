@@ -26,6 +26,7 @@ class Proof:
     def __init__(self, lease: EngineLease) -> None:
         self._lease, self._store, self._link = lease, lease.store, lease.link
         self._then: Callable[[], None] | None = None
+        self.keep_bytes: Callable[[], int] = lambda: 0  # see `FarRecords`
         self._drifts: list[Drift] = []  # found with the model open now
 
     def forget(self) -> None:
@@ -59,7 +60,8 @@ class Proof:
         """Compute the last step again in place of what has the engine, then do `then`."""
         self._lease.drop_job()
         last = len(trace.steps) - 1
-        run = self._link.ask(m.Recapture(request=trace.request, chosen=trace.chosen_ids[:last]))
+        chosen, keep = trace.chosen_ids[:last], self.keep_bytes()
+        run = self._link.ask(m.Recapture(request=trace.request, chosen=chosen, keep_bytes=keep))
         self._then = then
         self._lease.job = Job("proof", run, trace.request, step=last)
         text = "Computing the last token again, to check that the model is the same…"

@@ -31,6 +31,7 @@ from explorer.trace.files.safetensors_head import read_head, write_head
 from explorer.trace.files.saved_extras import SavedExtras
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
+from explorer.trace.wire.away import left_there
 from explorer.trace.wire.packing import pack_step
 from explorer.trace.wire.validate import require_sound
 from explorer.trace.wire.validate_batch import require_sound_batch
@@ -99,7 +100,7 @@ def _write(stream: BinaryIO, trace: Trace, beside: SavedExtras) -> None:
     end = 0
     steps = all_steps(trace, beside)
     for i, step in enumerate(steps):
-        header, arrays = pack_step(step)
+        header, arrays = pack_step(left_there(step))
         tables.add(header)
         for name, array in _in_file_order(arrays):
             begin, end = end, end + array.nbytes
@@ -122,7 +123,7 @@ def _write(stream: BinaryIO, trace: Trace, beside: SavedExtras) -> None:
             "This run has too many tokens for one .dxt file. Save a shorter run."
         ) from error
     for step in steps:
-        for _, array in _in_file_order(pack_step(step)[1]):
+        for _, array in _in_file_order(pack_step(left_there(step))[1]):
             if array.nbytes:
                 stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 

@@ -15,19 +15,36 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
+from explorer.trace.attention import LayerRecord
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
 from explorer.trace.wire import messages
 from explorer.trace.wire.bounds import require_bounded
-from explorer.trace.wire.messages import PROTOCOL, AnyRequest, Batched, Event, Spelled, Stepped
-from explorer.trace.wire.packing import StepHeader, pack_step, unpack_step
+from explorer.trace.wire.messages import (
+    PROTOCOL,
+    AnyRequest,
+    Batched,
+    Event,
+    Records,
+    Spelled,
+    Stepped,
+)
+from explorer.trace.wire.packing import (
+    LayerHeader,
+    MaskHeader,
+    StepHeader,
+    pack_layers,
+    pack_step,
+    unpack_layers,
+    unpack_step,
+)
 from explorer.trace.wire.validate import require_sound_step
 from explorer.trace.wire.validate_batch import require_sound_batch
 
 MAX_HEADER_BYTES = 64 << 20
 MAX_ARRAY_BYTES = 4 << 30
 MAX_FRAME_BYTES = 8 << 30
-_WITH_ARRAYS = ("Stepped", "Spelled")
+_WITH_ARRAYS = ("Stepped", "Spelled", "Records")
 _DTYPES = {"<f4", "<f8", "<f2", "<u2", "<i4", "<i8", "|u1", "|i1", "|b1"}
 
 
@@ -89,6 +106,14 @@ class _SteppedBody(msgspec.Struct, frozen=True):
     token: Token
 
 
+class _RecordsBody(msgspec.Struct, frozen=True):
+    kept: str
+    layer: int
+    group: int
+    masks: tuple[MaskHeader, ...]
+    record: LayerHeader | None
+
+
 _EVENTS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
@@ -102,6 +127,7 @@ _EVENTS: dict[str, type[Event]] = {
         messages.Checked,
         messages.Batched,
         messages.Facts,
+        messages.Thumbnails,
         messages.PartFacts,
         messages.Finished,
         messages.Failed,
@@ -127,6 +153,10 @@ def write_event(stream: BinaryIO, event: Event) -> None:
     if isinstance(event, Stepped):
         header, arrays = pack_step(event.step)
         body = _SteppedBody(header, event.token)
+    elif isinstance(event, Records):
+        of_one = () if event.record is None else (event.record,)
+        masks, headers, arrays = pack_layers(of_one)
+        body = _RecordsBody(event.kept, event.layer, event.group, masks, *(headers or (None,)))
     elif isinstance(event, Spelled):
         body, arrays = None, event.vocabulary.packed()
     _write(stream, event.run, type(event).__name__, _encoder.encode(body), arrays)
@@ -196,6 +226,11 @@ def event_of(frame: RawFrame) -> Event:
         stepped = _decode(lambda raw: msgspec.msgpack.decode(raw, type=_SteppedBody), body)
         step = _decode(lambda found: _step(found, arrays), stepped)
         return Stepped(run=header.run, step=step, token=stepped.token)
+    if header.kind == "Records":
+        part = _decode(lambda raw: msgspec.msgpack.decode(raw, type=_RecordsBody), body)
+        record = _decode(lambda found: _record(found, arrays), part)
+        where = {"kept": part.kept, "layer": part.layer, "group": part.group}
+        return Records(run=header.run, record=record, **where)
     if header.kind == "Spelled":
         return Spelled(run=header.run, vocabulary=_decode(Vocabulary.unpacked, arrays))
     if header.kind not in _EVENTS:
@@ -212,6 +247,17 @@ def _step(stepped: _SteppedBody, arrays: dict[str, np.ndarray]) -> Step:
     step = unpack_step(stepped.step, arrays)
     require_sound_step(step, stepped.token)
     return step
+
+
+def _record(part: _RecordsBody, arrays: dict[str, np.ndarray]) -> LayerRecord | None:
+    """ValueError if a number is out of bounds or an array is missing."""
+    require_bounded(part)
+    if part.record is None:
+        return None
+    try:
+        return unpack_layers(part.masks, (part.record,), arrays)[0]
+    except (KeyError, IndexError) as missing:
+        raise ValueError(f"a part of a step lacks an array: {missing}") from missing
 
 
 def _require_fit(event: Event) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from explorer.trace.attention import LayerRecord
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
 from explorer.trace.chat import ChatParts, ChatTurn
@@ -26,6 +27,7 @@ from explorer.trace.vocabulary import Vocabulary
 PROTOCOL = 1
 ALIVE_SECONDS = 5.0  # an engine says at least this often that it is there
 HEARS_CLIENT = "client-alive"  # a feature of an engine: it takes ClientAlive
+KEEPS_RECORDS = "keeps-records"  # another: it takes SendRecords, SendAtlas and `keep_bytes`
 
 
 class Load(Request, frozen=True, kw_only=True):
@@ -62,6 +64,7 @@ class Advance(Request, frozen=True, kw_only=True):
     stops: Stops = Stops()
     ask_first: bool = False  # end with "plan" before a large run, having said Planned
     reuse: bool = False  # of a prompt that begins as the last one did, read the rest alone
+    keep_bytes: int = 0  # queries and keys that the engine keeps until asked; 0: it sends them all
 
 
 class Resample(Request, frozen=True, kw_only=True):
@@ -75,6 +78,27 @@ class Recapture(Request, frozen=True, kw_only=True):
 
     request: RunRequest
     chosen: tuple[int, ...]
+    keep_bytes: int = 0  # as of Advance
+
+
+class SendRecords(Request, frozen=True, kw_only=True):
+    """One group of heads of one layer, of passes that the engine keeps; Records…, Finished.
+
+    Answered beside whatever the engine runs.
+    """
+
+    kept: tuple[str, ...]
+    layer: int
+    group: int
+
+
+class SendAtlas(Request, frozen=True, kw_only=True):
+    """The small picture of every head, of passes that the engine keeps, the run's first to last.
+
+    Answered by Progress…, Thumbnails; by Finished("gone") if it keeps one of them no longer.
+    """
+
+    kept: tuple[str, ...]
 
 
 class CheckTrace(Request, frozen=True, kw_only=True):
@@ -242,6 +266,26 @@ class Stepped(Event, frozen=True, kw_only=True):
     token: Token
 
 
+class Records(Event, frozen=True, kw_only=True):
+    """A part of what the engine keeps of one pass; None: it keeps that pass no longer."""
+
+    kept: str
+    layer: int
+    group: int
+    record: LayerRecord | None
+
+
+class Thumbnails(Event, frozen=True, kw_only=True):
+    """Small pictures of all heads; see `figures.attention.atlas`."""
+
+    shape: tuple[int, int, int, int]  # of the levels: layers, heads, rows, columns
+    heads: tuple[int, ...]
+    reasons: tuple[str, ...]
+    slots: int
+    stride: int
+    levels: bytes  # uint16, C order, by zlib
+
+
 class Checked(Event, frozen=True, kw_only=True):
     check: Check
 
@@ -292,7 +336,16 @@ class Lost(Event, frozen=True, kw_only=True):
     unreadable: bool = False  # it was there, and its answers were none
 
 
-ENDS = (Finished, Failed, Loaded, Facts, Batched, Tokens, Spelled)  # the last answer to a request
+ENDS = (
+    Finished,
+    Failed,
+    Loaded,
+    Facts,
+    Batched,
+    Tokens,
+    Spelled,
+    Thumbnails,
+)  # the last answer to a request
 
 
 AnyRequest = (
@@ -301,6 +354,8 @@ AnyRequest = (
     | Advance
     | Resample
     | Recapture
+    | SendRecords
+    | SendAtlas
     | CheckTrace
     | AnyExperiment
     | AnyInside

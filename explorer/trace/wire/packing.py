@@ -6,7 +6,7 @@ and unpacks to views.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -39,7 +39,9 @@ class LayerHeader(msgspec.Struct, frozen=True):
     window: int
     softcap: float
     arrays: dict[str, tuple[str, int]]  # field -> (array name, row in it)
-    evicted: tuple[int, int] = (0, 0)  # older files lack it
+    evicted: tuple[int, int] = (0, 0)  # older files lack this and what follows
+    away: int = 0
+    groups: int = 0
 
 
 class StepHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +72,7 @@ class StepHeader(msgspec.Struct, frozen=True, kw_only=True):
     engine_ms: float | None = None
     left_out: tuple[tuple[int, int], ...] = ()
     ranks: tuple[RankShare, ...] = ()
+    kept_as: str = ""
 
 
 _SHARED = tuple(
@@ -83,11 +86,26 @@ def pack_step(step: Step) -> tuple[StepHeader, dict[str, np.ndarray]]:
     for name in _OPTIONAL:
         if (array := getattr(step, name)) is not None:
             arrays[name] = array
+    masks, headers, of_layers = pack_layers(step.layers)
+    header = StepHeader(
+        phase=step.phase,
+        masks=masks,
+        layers=headers,
+        **{name: getattr(step, name) for name in _SHARED},
+    )
+    return header, arrays | of_layers
+
+
+def pack_layers(
+    layers: Sequence[LayerRecord],
+) -> tuple[tuple[MaskHeader, ...], tuple[LayerHeader, ...], dict[str, np.ndarray]]:
+    """The layers of one pass: the headers of their masks, their own, and named arrays."""
+    arrays: dict[str, np.ndarray] = {}
     masks: list[Mask] = []
     groups: dict[tuple[Any, ...], list[np.ndarray]] = {}
     names: dict[tuple[Any, ...], str] = {}
     headers = []
-    for record in step.layers:
+    for record in layers:
         where: dict[str, tuple[str, int]] = {}
         for field in _PER_LAYER:
             array = getattr(record, field)
@@ -106,13 +124,8 @@ def pack_step(step: Step) -> tuple[StepHeader, dict[str, np.ndarray]]:
     for i, mask in enumerate(masks):
         if mask.data is not None:
             arrays[f"mask.{i}"] = mask.data
-    header = StepHeader(
-        phase=step.phase,
-        masks=tuple(MaskHeader(m.kind, m.queries, m.keys, m.data is not None) for m in masks),
-        layers=tuple(headers),
-        **{name: getattr(step, name) for name in _SHARED},
-    )
-    return header, arrays
+    mask_headers = tuple(MaskHeader(m.kind, m.queries, m.keys, m.data is not None) for m in masks)
+    return mask_headers, tuple(headers), arrays
 
 
 def _mask_index(mask: Mask | None, masks: list[Mask]) -> int:
@@ -138,17 +151,15 @@ def _layer_header(record: LayerRecord, mask: int, where: dict[str, tuple[str, in
         record.softcap,
         where,
         record.evicted,
+        record.away,
+        record.groups,
     )
 
 
 def unpack_step(header: StepHeader, arrays: Mapping[str, np.ndarray]) -> Step:
     """The step again; its arrays are read-only views.  ValueError if an array is missing or odd."""
     try:
-        masks = [
-            Mask(m.kind, m.queries, m.keys, arrays[f"mask.{i}"] if m.has_data else None)  # type: ignore[arg-type]
-            for i, m in enumerate(header.masks)
-        ]
-        layers = tuple(_unpack_layer(layer, masks, arrays) for layer in header.layers)
+        layers = unpack_layers(header.masks, header.layers, arrays)
         phase: Phase = header.phase  # type: ignore[assignment]
         optional: dict[str, Any] = {
             name: _read_only(arrays[name]) for name in _OPTIONAL if name in arrays
@@ -165,10 +176,23 @@ def unpack_step(header: StepHeader, arrays: Mapping[str, np.ndarray]) -> Step:
         raise ValueError(f"the step lacks an array: {missing}") from missing
 
 
+def unpack_layers(
+    masks: Sequence[MaskHeader], layers: Sequence[LayerHeader], arrays: Mapping[str, np.ndarray]
+) -> tuple[LayerRecord, ...]:
+    """The layers again; KeyError or IndexError if an array is missing."""
+    made = [
+        Mask(m.kind, m.queries, m.keys, arrays[f"mask.{i}"] if m.has_data else None)  # type: ignore[arg-type]
+        for i, m in enumerate(masks)
+    ]
+    return tuple(_unpack_layer(layer, made, arrays) for layer in layers)
+
+
 def _unpack_layer(
     layer: LayerHeader, masks: list[Mask], arrays: Mapping[str, np.ndarray]
 ) -> LayerRecord:
-    parts = {field: _read_only(arrays[name][row]) for field, (name, row) in layer.arrays.items()}
+    parts: dict[str, Any] = {
+        field: _read_only(arrays[name][row]) for field, (name, row) in layer.arrays.items()
+    }
     unknown = parts.keys() - set(_PER_LAYER)
     if unknown:
         raise ValueError(f"unknown arrays in a layer: {', '.join(sorted(unknown))}")
@@ -183,6 +207,8 @@ def _unpack_layer(
         window=layer.window,
         softcap=layer.softcap,
         evicted=layer.evicted,
+        away=layer.away,
+        groups=layer.groups,
         **parts,
     )
 

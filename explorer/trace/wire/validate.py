@@ -102,6 +102,18 @@ def _require_layer(trace: Trace, layer: int) -> None:
             raise ValueError(f"step {step.index} layer {layer} {error}") from error
 
 
+def require_sound_part(record: LayerRecord, rows: int) -> None:
+    """ValueError naming what of a layer's record does not fit a pass of so many rows."""
+    _require(record.kind in ("qk", "map"), "is of an unknown kind")
+    if record.kind == "map":
+        _require_map(record, rows)
+        return
+    keys = record.keys
+    _require(keys is not None and keys.ndim == 3 and len(keys), "has odd keys")
+    assert keys is not None
+    _require_record(record, rows, len(keys) if record.mask is None else record.mask.keys)
+
+
 def _require_map(record: LayerRecord, rows: int) -> None:
     weights = record.weights
     fits = weights is not None and weights.ndim == 3 and weights.shape[1] == rows

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractButton, QProgressBar, QPushButton, QWhats
 from explorer.figures.text import sentences, tokens
 from explorer.figures.text.sentences import fitting
 from explorer.session.changes import changed
-from explorer.session.state import State
+from explorer.session.state import Fetching, State
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.ui.access.accessible import announce
 from explorer.ui.access.tips import tip
@@ -156,7 +156,7 @@ class StatusBar(QWidget):
         parts = ((self._text, 1), (self._model, 1), self.context, self.light, *last)
         self._row = line(self, *parts, gap=10, edges=(10, 0, 8, 2))
         self._said = ""
-        self._simple = False
+        self._simple = self._alone = False
         self._until = QTimer(self)
         self._until.setSingleShot(True)
         self._until.setInterval(_SAID_MS)
@@ -168,15 +168,20 @@ class StatusBar(QWidget):
         self._row.insertWidget(1, button)
 
     def set_simple(self, on: bool) -> None:
-        """Without how the model is stored and run."""
+        """Without how the model is stored and run, unless that is on another machine."""
         self._simple = on
         self.show_meter_alone(False)
 
     def show_meter_alone(self, on: bool) -> None:
         """How full the context is, and nothing else: a class has no room for more."""
+        self._alone = on
         self._text.setVisible(not on)
-        self._model.setVisible(not on and not self._simple)
+        self._show_model()
         self.light.setVisible(not on)
+
+    def _show_model(self) -> None:
+        elsewhere = self._state is not None and bool(self._state.host)
+        self._model.setVisible(not self._alone and (elsewhere or not self._simple))
 
     def say(self, words: str) -> None:
         """Confirm something, for a while, in place of what to do next."""
@@ -212,11 +217,12 @@ class StatusBar(QWidget):
         if old is not None and old.step_index != new.step_index:
             self._said = ""  # it was about another token
         told = ("status", "trace", "request", "card", "opened", "sampling", "step_index")
-        if changed(old, new, *told):
+        if changed(old, new, *told, "fetching"):
             self._show_activity(new)
-        if changed(old, new, "card", "trace", "request", "opened"):
+        if changed(old, new, "card", "trace", "request", "opened", "host"):
             self._model.setText(_model_words(new, self.tr))
-        if changed(old, new, "card"):
+            self._show_model()
+        if changed(old, new, "card", "host", "other_versions"):
             details = "\n".join(_details(new, self.tr))
             self._model.setToolTip(tip(details) if details else "")
         if old is None or _light_differs(old, new):
@@ -262,6 +268,8 @@ class StatusBar(QWidget):
         self._cancel.setVisible(status.activity in ("loading", "running", "checking"))
 
     def _idle_words(self, state: State) -> str:
+        if state.fetching is not None:
+            return fetching_words(state.fetching, state.host, self.tr)
         if state.trace is not None and state.request_changed:
             return self.tr("The prompt or settings have changed. Step will start a new run.")
         if state.looks_back:
@@ -304,6 +312,18 @@ class StatusBar(QWidget):
         self.light.show_check(check, running, state.step_index is not None)
 
 
+def fetching_words(fetching: Fetching, host: str, tr: Callable[[str], str]) -> str:
+    """What is on its way from an engine on another machine."""
+    name = sentences.name(host)
+    if fetching.layer < 0:
+        return tr("Drawing all heads on {0}…").format(name)
+    first, last = fetching.heads
+    if first == last:
+        return tr("Fetching layer {0}, head {1} from {2}…").format(fetching.layer, first, name)
+    words = tr("Fetching layer {0}, heads {1} to {2} from {3}…")
+    return words.format(fetching.layer, first, last, name)
+
+
 def _last_token(state: State) -> str:
     """Which of the model's end tokens it was."""
     if state.trace is None or not state.trace.chosen:
@@ -334,7 +354,13 @@ def _light_differs(old: State, new: State) -> bool:
 
 def _model_words(state: State, tr: Callable[[str], str]) -> str:
     card = state.card
-    known = [] if card is None else [*_source(card), *_dtype_words(card, tr), where(card, tr)]
+    host, known = state.host, []
+    if card is not None:
+        device = where(card, tr)
+        device = tr("{0} of {1}").format(device, sentences.name(host)) if host else device
+        known = [*_source(card), *_dtype_words(card, tr), device]
+    elif host:
+        known = [tr("engine on {0}").format(sentences.name(host))]
     if card is not None and state.other_model:
         known = [tr("{0} is open").format(fitting(card.name)), *known]
     return " · ".join(filter(None, known))
@@ -367,4 +393,6 @@ def _details(state: State, tr: Callable[[str], str]) -> list[str]:
         ),
         *(c.words for c in card.capabilities if c.words),
         *card.warnings,
+        *([tr("It runs on {0}.").format(sentences.name(state.host))] if state.host else []),
+        *filter(None, [state.other_versions]),
     ]

@@ -73,3 +73,10 @@ def test_a_run_that_was_paused_does_not_go_on(stage: Stage) -> None:
     stage.drain()
     stage.answer_load()
     assert stage.engine.count(m.Advance) == 0
+
+
+def test_a_step_in_place_of_the_click_is_one_step(stage: Stage) -> None:
+    lost_while_running(stage).session.step()
+    stage.drain()
+    stage.answer_load()
+    assert stage.engine.last(m.Advance).steps == 1

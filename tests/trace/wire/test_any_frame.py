@@ -13,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explorer.trace.vocabulary import Vocabulary
-from explorer.trace.wire import framing
+from explorer.trace.wire import away, framing
 from explorer.trace.wire import messages as m
 from tests.trace import any_values, frames
 from tests.trace.runs import same
 
 REQUESTS = get_args(m.AnyRequest)
-PLAIN_EVENTS = tuple(set(m.Event.__subclasses__()) - {m.Lost, m.Stepped, m.Spelled, m.Batched})
+PLAIN_EVENTS = tuple(
+    set(m.Event.__subclasses__()) - {m.Lost, m.Stepped, m.Spelled, m.Records, m.Batched}
+)
 EVENTS = frames.events()
 KINDS = st.sampled_from([type(event).__name__ for event in EVENTS]) | any_values.TEXT
 DTYPES = st.sampled_from(("<f4", "<f2", "<u2", "<i8", "|u1", "|b1", "|O", "nonsense"))
@@ -63,6 +65,18 @@ def test_any_step_arrives_as_it_was(trace: Any) -> None:
     for step, token in zip(trace.steps, trace.chosen, strict=True):
         event = m.Stepped(step=step, token=token)
         assert same(there_and_back(event), event)
+
+
+@given(any_values.traces())
+def test_any_part_of_a_step_arrives_as_it_was(trace: Any) -> None:
+    for step in trace.steps:
+        for record in step.layers:
+            for group in range(away.groups_of(record)):
+                part = away.part_of(record, group)
+                event = m.Records(kept="a.1", layer=record.layer, group=group, record=part)
+                assert same(there_and_back(event), event)
+    gone = m.Records(kept="a.1", layer=0, group=0, record=None)
+    assert same(there_and_back(gone), gone)
 
 
 @given(st.lists(any_values.TOKENS, max_size=5))

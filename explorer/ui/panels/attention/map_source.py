@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.figures.attention import atlas as atlases
 from explorer.figures.attention import difference, head_scores, map_blocks, strongest_heads
+from explorer.figures.attention.arrived_head import has_arrived
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores, Kind
 from explorer.figures.attention.map_request import DrawnMaps, HeadInStep, MapRequest, Sides, draw
@@ -100,6 +101,11 @@ class AttentionSource(QObject):
     def _ask_map(self, request: MapRequest) -> None:
         look = request.look
         why = map_blocks.reason(look.trace, look.step, look.layer)
+        if request.figure in ("head", "sinkless") and has_arrived(
+            look.trace, look.step, look.layer, look.head
+        ):
+            away = map_blocks.record_of(look.trace, look.step, look.layer).away
+            why = "" if away else why
         if why and request.figure in ("head", "sinkless", "mean_heads", "max_heads"):
             self._worker.drop("map")
             self._map_of = None
@@ -241,6 +247,9 @@ def _atlas(
             yield None
         else:
             yield from difference.build_atlas(masked, unmasked, layer)
+        return
+    if request.beside is None and map_blocks.any_away(request.look.trace, request.look.step):
+        yield request.far_atlas
         return
     side = unmasked if request.beside is not None and request.which == "unmasked" else masked
     if side is None:

@@ -199,6 +199,7 @@ class AttentionPanel(Panel):
                 scale=self.tools.chosen_scale,
                 arcs=self.tools.chosen_view == "arcs",
                 which=self.heads.which,
+                far_atlas=new.atlas_from_engine,
             )
         )
         self._mark(look, before)

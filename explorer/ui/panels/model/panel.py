@@ -58,6 +58,7 @@ class ModelPanel(Panel):
         self._column.addWidget(self._name)
         self._parts: list[MapPart] = []
         self._structure: ModelStructure | None = None
+        self._there = ("", "")  # another machine that runs the model, and its other versions
         self._asking = Asking(self, session, self._wanted)
         self.picture = ModelPicture(theme, self._part_words)
         self.picture.setAccessibleName(self.tr("The parts of the model"))
@@ -106,14 +107,16 @@ class ModelPanel(Panel):
         return head, body
 
     def show_state(self, old: State | None, new: State) -> None:
-        shown = (self._card, self._recipe, self._problem, self._open, self._run)
+        shown = (self._card, self._recipe, self._problem, self._open, self._run, self._there)
         self._open = new.card is not None
         self._card = new.card or (new.trace.card if new.trace is not None else None)
         self._recipe = new.recipe if self._open else None
         self._problem = new.recipe_problem
+        self._there = (new.host, new.other_versions) if self._open else ("", "")
         other = new.trace is not None and new.other_model
         self._run = new.trace.card.name if other and new.trace is not None else ""
-        if old is None or shown != (self._card, self._recipe, self._problem, self._open, self._run):
+        now = (self._card, self._recipe, self._problem, self._open, self._run, self._there)
+        if old is None or shown != now:
             self._draw()
         self._draw_picture(new)
         if self._open and self._recipe is None:
@@ -175,7 +178,10 @@ class ModelPanel(Panel):
             self.show_empty()
             return
         self._name.setText(fitting(card.name))
-        self._put("source", card_text.paragraphs([*self._run_words(), self._source(card)]))
+        self._put(
+            "source",
+            card_text.paragraphs([*self._run_words(), self._source(card), *self._machine()]),
+        )
         self._put("warnings", card_text.paragraphs(card.warnings))
         self._bodies["works"][0].setText(card_text.tested(card, self.tr))
         self._put("works", card_text.capabilities(card.capabilities, self.theme, self.tr))
@@ -213,6 +219,13 @@ class ModelPanel(Panel):
         if not self._run:
             return []
         return [self.tr("This is the open model. The run on screen is of {0}.").format(self._run)]
+
+    def _machine(self) -> list[str]:
+        """Whose processor computes, if it is not this computer's."""
+        host, differs = self._there
+        if not host:
+            return []
+        return [self.tr("The engine runs on {0}.").format(host), *filter(None, [differs])]
 
     def _source(self, card: ModelCard) -> str:
         how = [card.source, card.dtype]
