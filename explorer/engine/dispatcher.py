@@ -25,6 +25,7 @@ from explorer.engine.faults import failure
 from explorer.engine.library import opened_models
 from explorer.engine.library.catalog import plain_name
 from explorer.engine.machine.peak_memory import give_back
+from explorer.engine.machine.priority import give_way
 from explorer.engine.other_form import OtherForm, is_other
 from explorer.engine.relay.relay import OF_LLAMA, Relay, to_be_opened
 from explorer.engine.side_requests import Question, SideRequests
@@ -345,6 +346,7 @@ class Dispatcher:
 
     def _train(self, request: Train) -> str:
         """Train until that is ended; what was still to be saved is."""
+        give_way()
         import torch
 
         from explorer.engine.training.job import TrainingJob

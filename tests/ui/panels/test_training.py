@@ -179,6 +179,13 @@ def test_open_opens_the_folder_as_a_model(own: WindowStage, panel: TrainingPanel
     told.engine.say(m.Facts(run=run, facts={"path": "/trained/copy 10"}))
     own.drain()
     assert own.engines[0].last(m.Load).model == "/trained/copy 10"
+    assert own.state.request.prompt == "12341234"  # that of the maps
+    own.session.set_prompt("mine")
+    panel.open_button.click()
+    run = told.engine.last(SaveTrained).run
+    told.engine.say(m.Facts(run=run, facts={"path": "/trained/copy 10"}))
+    own.drain()
+    assert own.state.request.prompt == "mine"
 
 
 def test_accuracy_by_position(own: WindowStage, panel: TrainingPanel) -> None:

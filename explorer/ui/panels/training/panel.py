@@ -252,8 +252,15 @@ class TrainingPanel(Panel):
         self.session.trainings.look_at(step)
 
     def _open(self) -> None:
-        trainings, open_model = self.session.trainings, self.session.open_model
-        self._of_run(self.open_button, lambda place: trainings.save(place, "", open_model))
+        trainings = self.session.trainings
+        self._of_run(self.open_button, lambda place: trainings.save(place, "", self._open_model))
+
+    def _open_model(self, path: str) -> None:
+        """With the prompt of the maps, where there is none yet."""
+        runs = self._lab.runs
+        self.session.open_model(path)
+        if runs and not self.session.state.request.has_prompt:
+            self.session.set_prompt("".join(runs[0].labels))
 
     def _ask_folder(self) -> None:
         self._of_run(self.save_button, self._save_in_folder)

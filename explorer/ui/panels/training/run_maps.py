@@ -71,6 +71,10 @@ class RunMaps(QWidget):
         if point is None:
             self.maps.set_note(self.tr("The first maps come in a moment."))
         self.title.setText(self._title(alone))
+        if not alone:
+            self.maps.setAccessibleName(
+                self.tr("All heads of all layers: {0}").format(words.name(run))
+            )
         self._show_line()
 
     def _title(self, alone: bool) -> str:
