@@ -61,7 +61,8 @@ def bound(plan: ModelPlan) -> str:
         return "How much a decode step reads is not known."
     read = f"A decode step reads at least {bytes_text(found.bytes_read)} (weights and cache)"
     if found.seconds is None or found.bytes_per_second is None:
-        return f"{read}. How long that takes depends on the memory bandwidth: give --bandwidth."
+        unknown = "the memory bandwidth, which was not given (GB/s)"
+        return f"{read}. How long that takes depends on {unknown}."
     rate = found.bytes_per_second / 1e9
     speed = f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
     speed += f" GB/s, {found.bandwidth}"

@@ -56,7 +56,7 @@ def test_words(command: Command, config: Path) -> None:
     done = command("plan", config, "--tokens", 32, "--gpus", 3, "--gpu-memory", "1kB")
     assert (done.code, done.err) == (0, "")
     for said in ("2 sliding layers", "can't be divided evenly among 3 GPUs. Choose 2 GPUs, or",
-                 "give --bandwidth", "0.977 KiB", NOTE):  # fmt: skip
+                 "bandwidth, which was not given", "0.977 KiB", NOTE):  # fmt: skip
         assert said in done.out
 
 
