@@ -16,9 +16,9 @@ import msgspec
 
 from explorer import disk, places
 from explorer.engine.callbacks import Stop
-from explorer.engine.errors import BadInput, Cancelled, EngineError
+from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.faults import failure
-from explorer.engine.training.kept_training import MOST_BYTES, About, KeptPoints, PointNews
+from explorer.engine.training.kept_training import About, KeptPoints, PointNews
 from explorer.engine.training.training import Training
 from explorer.trace.training.job import (
     AccuracyByPosition,
@@ -37,6 +37,7 @@ TELL_SECONDS = 0.2
 _LOOK_SECONDS = 0.05
 _POINTS = 100  # of a whole run, if it has as many updates
 _MAP_BYTES = 64 << 20  # of the maps of all points: who looks at them keeps them in memory
+_LARGEST_STATE = 512 << 20  # bytes; of larger models none is kept
 _BYTES_A_PARAMETER = 12  # of a state: the weight and two figures of the optimiser
 
 
@@ -81,8 +82,8 @@ class TrainingJob:
         if self._kept is None:
             if self._large:
                 self._problem = (
-                    "This model is too large to keep points on disk. It can't be rewound, and is "
-                    "lost if the program ends before you save it."
+                    "This model is too large for points of it to be kept on disk: it can't be "
+                    "rewound or saved. Use fewer layers, or a smaller width."
                 )
             else:
                 self._keep_new()
@@ -119,7 +120,7 @@ class TrainingJob:
 
     @property
     def _large(self) -> bool:
-        return self._training.parameters * _BYTES_A_PARAMETER > MOST_BYTES // 2
+        return self._training.parameters * _BYTES_A_PARAMETER > _LARGEST_STATE
 
     # -- training
 
@@ -129,8 +130,9 @@ class TrainingJob:
             done = self._training.advance(self._stop)
         except Cancelled:
             return
-        except EngineError as error:  # a loss that is no number any more: there is a way back
-            self._phase, self._single, self._problem = "paused", False, error.sentence
+        except Exception as error:  # also a loss that is no number any more: there is a way back
+            sentence = failure(self._request.run, error).sentence
+            self._phase, self._single, self._problem = "paused", False, sentence
             return
         self._untold.append(done)
         self._unkept.append(done)

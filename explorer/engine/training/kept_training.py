@@ -27,7 +27,7 @@ from explorer.trace.training.job import (
 from explorer.trace.training.settings import TrainingSettings
 from explorer.trace.training.trained_step import TrainedStep
 
-MOST_BYTES = 64 << 20  # of the states of one training
+MOST_BYTES = 64 << 20  # of the states of one training; the first and the last are always kept
 MOST_TRAININGS = 8  # the newest: two runs beside each other are two of them
 _MOST_NEWS_BYTES = 64 << 20
 _ABOUT = "training.json"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from explorer import places
+from explorer.engine.errors import BadInput
 from explorer.engine.training import job, kept_training
 from explorer.trace.experiments import read_result
 from explorer.trace.training.job import (
@@ -304,6 +305,37 @@ def test_settings_that_can_t_be_trained_are_one_sentence(trainer: Trainer) -> No
     assert isinstance(event, m.Failed)
     assert event.sentence.startswith("This training is no longer on disk.")
     assert kept_training.find().trainings == ()
+
+
+@pytest.mark.parametrize("error", [BadInput("The loss is no number."), RuntimeError("broken")])
+def test_an_update_that_fails_pauses_the_training(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def before(step: int) -> None:
+        if step == 7:
+            raise error
+
+    monkeypatch.setattr(StandIn, "before", staticmethod(before))
+    run = trainer.ask(Train(settings=SETTINGS))
+    news = trainer.until(lambda news: news.phase == "paused")
+    assert str(error) in news.problem
+    assert list(trainer.losses) == list(range(1, 8))
+    monkeypatch.setattr(StandIn, "before", staticmethod(lambda step: None))
+    trainer.steer(run, "go on", rewind=5)
+    assert trainer.until(done).problem == ""
+    assert list(trainer.losses.values()) == alone(SETTINGS, 40)
+
+
+def test_of_a_model_that_is_too_large_no_point_is_kept(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "_LARGEST_STATE", 1000)
+    trainer.ask(Train(settings=SETTINGS))
+    last = trainer.until(done)
+    assert last.problem.startswith("This model is too large for points of it to be kept")
+    assert (last.kept, last.name) == ((), "")
+    assert len(trainer.points) == 41  # its maps are drawn all the same
+    assert not (places.data_folder() / "training").exists()
 
 
 def test_the_oldest_trainings_make_room(trainer: Trainer) -> None:

@@ -97,12 +97,12 @@ class TrainingPanel(Panel):
         self.details_button.toggled.connect(self.choices_row.setVisible)
         self.open_button = QPushButton(self.tr("Open"))
         self.open_button.setToolTip(
-            self.tr("Open the trained model in the window, as it is at this update")
+            self.tr("Open the model, as it was at the last kept point up to this update")
         )
         self.open_button.clicked.connect(self._open)
         self.save_button = QPushButton(self.tr("Save…"))
         self.save_button.setToolTip(
-            self.tr("Save the trained model, as it is at this update, as a model folder")
+            self.tr("Save the model of the last kept point up to this update, as a folder")
         )
         self.save_button.clicked.connect(self._ask_folder)
         self.position_button = QToolButton()
