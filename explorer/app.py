@@ -84,7 +84,7 @@ def compose(
     from PySide6.QtGui import QGuiApplication, QIcon
     from PySide6.QtWidgets import QApplication
 
-    from explorer.session.connection.remote import EngineProcess
+    from explorer.session.connection.chosen_engine import ChosenEngine
     from explorer.session.session import Session
     from explorer.ui.access.focus_ring import FocusRings
     from explorer.ui.access.shortcut_guard import ShortcutGuard
@@ -107,8 +107,8 @@ def compose(
     memory = Settings(settings)
     look = Appearance(app, memory, app, dressed=False)
     bridge = Bridge(app)
-    command = shlex.split(engine_command) if engine_command else None
-    session = Session(lambda: EngineProcess(command), bridge.post)
+    command = engine_command or memory.chosen_engine()
+    session = Session(ChosenEngine(_words(command)), bridge.post)
     window = Window(session, look, memory)
     # Under a style sheet every addWidget polishes its whole subtree again: half of the start.
     look.dress()
@@ -119,6 +119,14 @@ def compose(
         garbage.stop()
 
     return app, window, session, close
+
+
+def _words(command: str) -> tuple[str, ...]:
+    """Of a command line; none if it is damaged, which only a file of settings can be."""
+    try:
+        return tuple(shlex.split(command))
+    except ValueError:
+        return ()
 
 
 def _after_first_paint(window: Window, begin: Callable[[], None]) -> None:

@@ -106,7 +106,7 @@ def _library(request: messages.FindModels) -> dict[str, Any]:
     """The models of this disk, after what is wished of the places they lie in is done."""
     from explorer.engine.gguf import cache
     from explorer.engine.library import catalog, stores
-    from explorer.engine.machine import free_memory
+    from explorer.engine.machine import free_memory, this_machine
     from explorer.engine.relay import gpu
 
     if request.add_folder:
@@ -125,4 +125,5 @@ def _library(request: messages.FindModels) -> dict[str, Any]:
         "conversions_bytes": cache.size_bytes(),
         "offline": hub_process.offline_reason(),
         "gpu": gpu.can_use_gpu(),
+        "machine": this_machine.facts(),
     }

@@ -18,6 +18,7 @@ from explorer.figures.text.turns import USER
 from explorer.lessons.given_answers import GivenAnswers
 from explorer.session import transitions
 from explorer.session.branches import Branch
+from explorer.session.connection.chosen_engine import ChosenEngine
 from explorer.session.connection.ports import Engine
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.edits import Edits
@@ -128,6 +129,22 @@ class Session:
     def restart_engine(self) -> None:
         """A new engine in place of the lost one; the model is opened again, the trace stays."""
         self._driver.start()
+
+    def choose_engine(self, command: tuple[str, ...]) -> None:
+        """Run by this command from now on; no words: by this program's own engine.
+
+        The model that was open is opened there by its name; the trace stays.
+        """
+        factory = self._made_of[0]
+        if isinstance(factory, ChosenEngine) and factory.command != command:
+            factory.command = command
+            self._driver.start()
+
+    @property
+    def engine_command(self) -> tuple[str, ...]:
+        """The words of the command by which engines are started; none: this program's own."""
+        factory = self._made_of[0]
+        return factory.command if isinstance(factory, ChosenEngine) else ()
 
     def release(self, why: str) -> None:
         """End the engine to free its memory, and say why; the next step opens its model again."""

@@ -28,6 +28,15 @@ class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
         return "as-is" in self.memory_bytes
 
 
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the engine runs; 0 or empty where nobody says."""
+
+    processor: str = ""
+    cores: int = 0
+    memory_bytes: int = 0
+    gpus: tuple[str, ...] = ()
+
+
 class Library(msgspec.Struct, frozen=True, kw_only=True):
     """The models found, and the places where they were looked for."""
 
@@ -37,6 +46,7 @@ class Library(msgspec.Struct, frozen=True, kw_only=True):
     conversions_bytes: int = 0  # of GGUF files, kept on the disk
     offline: str = ""  # why nothing can be downloaded, as one sentence; empty if it can
     gpu: bool = False  # llama.cpp can put layers of a .gguf file on a GPU
+    machine: Machine = Machine()  # older engines do not tell it
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):

@@ -376,7 +376,7 @@ class Window(PresentedWindow):
         if picker is None:
             from explorer.ui.dialogs.model_picker import ModelPicker
 
-            picker = self._pickers[side.session] = ModelPicker(side.session, self)
+            picker = self._pickers[side.session] = ModelPicker(side.session, self._memory, self)
             picker.chosen.connect(side.files.open)
             picker.download.connect(self.download_model)
         picker.show()

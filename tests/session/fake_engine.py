@@ -89,6 +89,12 @@ def runs() -> None:
 match behaviour:
     case "echo":
         echo()
+    case "models":  # has one model, on a machine of its own
+        framing.write_event(out, m.Hello(versions={"torch": "1.0"}, host="far-machine"))
+        machine = {"processor": "Abacus", "cores": 64, "memory_bytes": 1 << 39, "gpus": ["G1"]}
+        facts = {"models": [{"name": "big-one", "path": "/there/big-one"}], "machine": machine}
+        while (request := framing.read_request(sys.stdin.buffer)) is not None:
+            framing.write_event(out, m.Facts(run=request.run, facts=facts))
     case "hears":  # ends once it hears nothing more of its client
         echo(m.HEARS_CLIENT)
     case "stubborn":  # greets, and never ends by itself

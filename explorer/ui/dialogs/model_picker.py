@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
     QHeaderView,
+    QInputDialog,
     QLabel,
     QLineEdit,
     QMenu,
@@ -22,12 +24,14 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import smollm2
+from explorer.figures.text.sentences import fitting
 from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.found_models import FoundModel, Library
 from explorer.trace.request import MOST_GPU_LAYERS, CacheType, Form, usual_form
-from explorer.ui.dialogs import loading_words
+from explorer.ui.dialogs import engines, loading_words
+from explorer.ui.dialogs.engines import EnginesDialog
 from explorer.ui.dialogs.model_table import ModelFilter, ModelTable
 from explorer.ui.inputs.smollm2_download import Smollm2Download
 from explorer.ui.kit import boxes
@@ -35,6 +39,7 @@ from explorer.ui.kit.names import literal
 from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import ComboBox, SpinBox
+from explorer.ui.settings.settings import Settings
 from explorer.wording import short_bytes
 
 
@@ -45,12 +50,17 @@ class ModelPicker(Dialog):
     chosen = Signal(str, str, str, str, int)
     download = Signal()
 
-    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, memory: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._session = session
+        self._session, self._memory = session, memory
+        self._engines: EnginesDialog | None = None
         self._unsubscribe: Callable[[], None] | None = None
         self._library = Library()
-        self.setWindowTitle(self.tr("Models on this computer"))
+        self._commands: list[tuple[str, ...]] = []  # of the engines, in their order
+        self.engine = ComboBox()
+        self.engine.setAccessibleName(self.tr("Engine"))
+        self.engine.setToolTip(self.tr("Whose processor computes. Listed are the models there."))
+        self.engine.activated.connect(self._choose_engine)
         self.resize(1000, 520)
         self.table = ModelTable(self)
         self.rows = ModelFilter(self.table, self)
@@ -126,6 +136,9 @@ class ModelPicker(Dialog):
         self.folders.setToolTip(self.tr("Folders you added. Click one to stop searching it."))
         self._folder_menu = QMenu(self.folders)
         self.folders.setMenu(self._folder_menu)
+        self.engines_button = QPushButton(self.tr("Engines…"))
+        self.engines_button.setToolTip(self.tr("Run models on another machine, by ssh"))
+        self.engines_button.clicked.connect(self._edit_engines)
         self.again = QPushButton(self.tr("Rescan"))
         self.again.clicked.connect(lambda: self._session.models.find())
         self.hub = QPushButton(self.tr("Download from the Hub…"))
@@ -145,6 +158,8 @@ class ModelPicker(Dialog):
 
     def _lay_out(self) -> None:
         top, middle, bottom = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
+        top.addWidget(self.engine)
+        top.addWidget(self.engines_button)
         top.addWidget(self.filter, 1)
         for button in (self.add, self.folders, self.again, self.hub):
             top.addWidget(button)
@@ -175,6 +190,7 @@ class ModelPicker(Dialog):
             self.dtype.setCurrentText(state.request.dtype)
             self.cache_type_k.setCurrentText(state.request.cache_type_k)
             self.gpu_layers.setValue(state.request.gpu_layers)
+            self._list_engines()
             self._show(state)
             self.smollm2.show_state(None, state)
             self._session.models.find()
@@ -188,14 +204,22 @@ class ModelPicker(Dialog):
 
     def _follow(self, old: State, new: State) -> None:
         self.smollm2.show_state(old, new)
-        if changed(old, new, "library", "finding", "library_problem"):
+        if changed(old, new, "library", "finding", "library_problem", "host"):
             self._show(new)
+        began = old.status.activity == "starting" != new.status.activity
+        if began and new.status.activity != "lost":
+            self._session.models.find()  # of the engine that was chosen
         fetched = new.download.stage == "done" != old.download.stage
         if fetched and new.download.repo == smollm2.NAME:
             self._session.models.find()  # the list shows it at once
 
     def _show(self, state: State) -> None:
         kept = self.current()
+        self.setWindowTitle(
+            self.tr("Models on {0}").format(fitting(state.host))
+            if state.host
+            else self.tr("Models on this computer")
+        )
         self._library = state.library or Library()
         self.table.set_models(self._library.models, self._library.available_bytes)
         self._select(kept)
@@ -279,6 +303,32 @@ class ModelPicker(Dialog):
         for gpu in (self.gpu_label, self.gpu_layers):
             gpu.setVisible(both and self._library.gpu)
 
+    # -- engines
+
+    def _list_engines(self) -> None:
+        """This computer, the user's engines, and one that was given on the command line."""
+        now = self._session.engine_command
+        known = [(one.name, engines.words_of(one.command)) for one in self._memory.engines()]
+        self._commands = [(), *(words for _, words in known if words)]
+        self.engine.clear()
+        self.engine.addItem(self.tr("This computer"))
+        self.engine.addItems([name for name, words in known if words])
+        if now not in self._commands:
+            self._commands.append(now)
+            self.engine.addItem(fitting(" ".join(now)))
+        self.engine.setCurrentIndex(self._commands.index(now))
+
+    def _choose_engine(self, place: int) -> None:
+        command = self._commands[place]
+        self._memory.put("engine", shlex.join(command))
+        self._session.choose_engine(command)
+
+    def _edit_engines(self) -> None:
+        if self._engines is None:
+            self._engines = EnginesDialog(self._session, self._memory, self)
+            self._engines.changed.connect(self._list_engines)
+        self._engines.show()
+
     # -- requests
 
     def _open(self) -> None:
@@ -300,7 +350,12 @@ class ModelPicker(Dialog):
         self.close()
 
     def _ask_folder(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, self.tr("Search this folder for models"))
+        title, host = self.tr("Search this folder for models"), self._session.state.host
+        if host:
+            words = self.tr("Folder on {0}").format(fitting(host))
+            folder = QInputDialog.getText(self, title, words)[0]
+        else:
+            folder = QFileDialog.getExistingDirectory(self, title)
         if folder:
             self._session.models.find(add_folder=folder)
 

@@ -24,6 +24,13 @@ class LastSession(msgspec.Struct, frozen=True):
     file: str = ""  # .dxt; empty = there was no run
 
 
+class KnownEngine(msgspec.Struct, frozen=True):
+    """An engine of the user's: what it is called, and the command that starts it."""
+
+    name: str
+    command: str
+
+
 class Settings:
     """An ini file in the data folder; damaged or foreign values read as if never set."""
 
@@ -73,6 +80,20 @@ class Settings:
             return msgspec.json.decode(self.text("forms", "{}"), type=dict[str, str])
         except msgspec.DecodeError:
             return {}
+
+    def engines(self) -> list[KnownEngine]:
+        """The user's own engines, in the order in which they were added."""
+        try:
+            return msgspec.json.decode(self.text("engines", "[]"), type=list[KnownEngine])
+        except msgspec.DecodeError:
+            return []
+
+    def keep_engines(self, engines: list[KnownEngine]) -> None:
+        self.put("engines", _encode(engines))
+
+    def chosen_engine(self) -> str:
+        """The command of the engine that was chosen last; empty: this program's own."""
+        return self.text("engine")
 
     def add_recent(self, name: str) -> None:
         others = [item for item in self.recent() if item != name]
