@@ -62,6 +62,10 @@ class Command:
         return parser
 
     def run(self, arguments: argparse.Namespace) -> int:
+        if getattr(arguments, "max_memory", None):
+            if arguments.device != "auto":
+                raise CommandError("--max-memory is for a model that is opened with --device auto.")
+            arguments.device = f"auto:{arguments.max_memory}"
         module: Any = importlib.import_module(
             f"explorer.cli.commands.{self.room}{self.name.replace('-', '_')}"
         )
@@ -203,7 +207,10 @@ def _prompts_of_trace(parser: argparse.ArgumentParser) -> None:
 def _dtype(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--dtype", choices=("float32", "bfloat16", "float16"), help="default float32")
-    add("--device", metavar="D", help="cpu (the default), cuda, mps, …")
+    add("--device", metavar="D", help="cpu (the default), cuda, mps, … or auto: over GPUs, memory "
+        "and, where the model does not fit, the disk")  # fmt: skip
+    add("--max-memory", metavar="SIZE", type=_limit, help="with --device auto: main memory that "
+        "weights may take, such as 200MB (default: most of what is free)")  # fmt: skip
 
 
 def _machine(parser: argparse.ArgumentParser) -> None:
@@ -582,6 +589,13 @@ def _size(text: str) -> int:
     if not 0 < size <= _MOST_SIZE:
         raise argparse.ArgumentTypeError(f"{text[:80]!r} is no size that memory can have")
     return size
+
+
+def _limit(text: str) -> str:
+    """A size as it is written after `auto:`."""
+    _size(text)
+    found = re.sub(r"\s", "", text)
+    return found if found.endswith("B") else f"{found}{'B' if found[-1].isalpha() else 'GB'}"
 
 
 def _models(parser: argparse.ArgumentParser) -> None:

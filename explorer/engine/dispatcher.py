@@ -33,6 +33,9 @@ from explorer.engine.training import kept_training
 from explorer.trace.card import ModelCard
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import Experiment, Result
+from explorer.trace.inside.heads import SweepHeads
+from explorer.trace.inside.questions import AnyInside
+from explorer.trace.inside.structure import ReadStructure
 from explorer.trace.request import Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.training.job import FindTrainings, SaveTrained, SteerTraining, Train
@@ -49,6 +52,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 FIRST_SECONDS = 1.0  # until the first request; who runs a command asks at once
+SPREAD = (
+    "This reads the model's weights directly, and a part of them lies on the disk or on another "
+    "device. Open the model on one device (without --device auto) to see it."
+)
+_BY_PASSES = (SweepHeads, ReadStructure)  # of the questions about the inside, those without weights
 LONG_SECONDS = 0.5  # work that took longer may have freed hundreds of megabytes
 
 
@@ -125,6 +133,10 @@ class Dispatcher:
             request = self._waiting.get()
         self._other.close()
         self._relay.close()
+        if self._runner is not None and self._runner.loaded.card.device.startswith("auto"):
+            from explorer.engine.loading import offload
+
+            offload.remove()
 
     def _first(self) -> AnyRequest:
         """The first request; torch is imported now, unless that is not for torch.
@@ -241,7 +253,7 @@ class Dispatcher:
         self._aside.libraries(self._stop(request))
         import torch
 
-        from explorer.engine.loading import loading
+        from explorer.engine.loading import loading, offload
         from explorer.engine.passes.runner import Runner
         from explorer.engine.selftest import store
 
@@ -258,6 +270,7 @@ class Dispatcher:
             """Free the old model, which works, no sooner than the new one takes its memory."""
             self._runner = self._batches = None
             self._relay.close()
+            offload.remove()
 
         with self._aside.building:
             loaded = loading.load(
@@ -373,12 +386,16 @@ class Dispatcher:
 
     def _experiment(self, request: Experiment) -> None:
         from explorer.engine.experiments.workers import WORKERS
+        from explorer.engine.loading.offload import is_spread
         from explorer.engine.passes.interventions import require_fit
 
         def part(result: Result) -> None:
             self._say(messages.PartFacts(run=request.run, facts=msgspec.structs.asdict(result)))
 
         runner = self._loaded()
+        looks_inside = isinstance(request, AnyInside)
+        if looks_inside and not isinstance(request, _BY_PASSES) and is_spread(runner.model):
+            raise BadInput(SPREAD)
         require_fit(runner, request.request)
         chosen = getattr(request, "chosen", ())
         if chosen and runner.layout(request.request, chosen).places:

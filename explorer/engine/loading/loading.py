@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from explorer.engine.errors import BadInput, Cancelled, EngineError, NoMemory
 from explorer.engine.gguf import model_folder
 from explorer.engine.library import catalog, file_summary
 from explorer.engine.light_imports import no_compiler
-from explorer.engine.loading import tensor_parallel
+from explorer.engine.loading import offload, tensor_parallel
 from explorer.engine.loading.card import model_card
 from explorer.engine.machine import memory_limit
 from explorer.engine.machine.free_memory import check_fits
@@ -107,7 +108,13 @@ def load(
         _refuse_packed(source.name, folder, files)
     kept = _check_size(source.name, folder, config, files, dtype, device, room_bytes)
     make_room()
-    loaded = _load_weights(folder, files, config, dtype, progress, cancelled, warnings)
+    placement: dict[str, int | str] = {}
+    if offload.is_auto(device):
+        placement = offload.plan(config, _DTYPES[dtype], device)
+        where = offload.words(config, _DTYPES[dtype], placement)
+        progress(where, None)
+        warnings.append(where)
+    loaded = _load_weights(folder, files, config, dtype, progress, cancelled, warnings, placement)
     if source.build:
         from explorer.engine.loading.reference_build import rebuilt
 
@@ -116,7 +123,10 @@ def load(
             f"The decoder of explorer/reference/{source.build}.py computes this model, with the "
             f"weights of {catalog.plain_name(source.name)}."
         )
-    loaded = _to_device(loaded, device)
+    if placement:
+        loaded = offload.placed(loaded, placement)
+    else:
+        loaded = _to_device(loaded, device)
     card = model_card(
         source.name, folder, source.path, loaded, tokenizer, files, origin, dtype, device, warnings
     )
@@ -133,6 +143,11 @@ def load(
 
 def check_device(device: str) -> None:
     """BadInput if this machine has no such device."""
+    if offload.is_auto(device):
+        offload.limit_of(device)
+        if ranks.count() > 1:
+            raise BadInput("--device auto is for one process. Leave torchrun out, or --device.")
+        return
     kind, colon, number = device.partition(":")
     counts = {
         "cpu": 1,
@@ -141,7 +156,7 @@ def check_device(device: str) -> None:
     }
     whole = not colon or (number.isascii() and number.isdigit() and len(number) < 5)
     if kind not in counts or not whole:
-        raise BadInput(f"There is no device {device}; choose cpu, cuda or mps.")
+        raise BadInput(f"There is no device {device}; choose cpu, cuda, mps or auto.")
     if not counts[kind]:
         raise BadInput(f"This machine has no {kind} device that torch can use; choose cpu.")
     if int(number or 0) >= counts[kind]:
@@ -211,6 +226,7 @@ def _load_weights(
     progress: Report,
     cancelled: Stop,
     warnings: list[str],
+    placement: dict[str, int | str],
 ) -> Any:
     kind, config = causal_class(config)
     if files[0].suffix == ".safetensors":  # of a single file and shards, those that were checked
@@ -227,10 +243,18 @@ def _load_weights(
                 local_files_only=True,
                 output_loading_info=True,
                 **tensor_parallel.arguments(),
+                **offload.arguments(placement),
             )
     except Cancelled:
         raise
     except Exception as error:  # weights that do not fit the config fail in many ways
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            offload.remove()
+            raise BadInput(
+                "The disk is full: the part of the model that does not fit in memory could not be "
+                "written. Free some space, or choose a smaller model or dtype.",
+                traceback.format_exc(),
+            ) from error
         if memory_limit.is_reached(error):
             raise NoMemory(
                 "There is not enough memory to open this model. Close other programs, or "

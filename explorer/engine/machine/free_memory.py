@@ -53,6 +53,8 @@ def check_fits(
 
     `room_bytes` are held by a model that goes before this one is read.
     """
+    if device.startswith("auto"):
+        return  # what does not fit in memory goes to the disk
     available = available_bytes(device)
     needed = estimate(parameters, shape, dtype)
     if available is None:
@@ -61,7 +63,10 @@ def check_fits(
     if needed.total <= available:
         return
     half = estimate(parameters, shape, "bfloat16").total
-    advice = "choose a smaller model or close other programs"
+    advice = (
+        "choose a smaller model, close other programs, or open it with --device auto, which leaves "
+        "a part of it on the disk"
+    )
     if dtype == "float32" and half <= available:
         advice = f"choose bfloat16 (about {short_bytes(half)}) or a smaller model"
     raise TooLarge(

@@ -20,6 +20,7 @@ from explorer.engine.capture.timed_parts import parts_of
 from explorer.engine.device_clock import finish
 from explorer.engine.errors import BadInput
 from explorer.engine.loading.loading import LoadedModel
+from explorer.engine.loading.offload import is_spread
 from explorer.engine.passes.cache import PrefixCache
 from explorer.engine.passes.fast_calls import FastCalls
 from explorer.engine.passes.layout import (
@@ -49,7 +50,9 @@ class Runner:
         self.layers = list(parts.layers)
         self.watch = PartClocks(parts, self.model.device)
         # Where a model is in parts over ranks, its library swaps weights while it runs.
-        self.shortcuts = FastCalls(self.layers if ranks.count() == 1 else [])
+        # They would hold on to weights that accelerate's hooks fetch for each part of the model.
+        whole = ranks.count() == 1 and not is_spread(self.model)
+        self.shortcuts = FastCalls(self.layers if whole else [])
         self.loaded_attention = str(self.model.config._attn_implementation)
         self.report: Report = nobody
         # What the self-test finds out:

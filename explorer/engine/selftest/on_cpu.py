@@ -27,7 +27,8 @@ def comparable(runner: Runner, request: RunRequest) -> bool:
     card = runner.loaded.card
     weights = card.parameters * BYTES_OF.get(card.dtype, 4)
     plain = request.causal_mask and not request.changes
-    return card.device != "cpu" and plain and weights <= MOST_BYTES
+    whole = card.device != "cpu" and not card.device.startswith("auto")
+    return whole and plain and weights <= MOST_BYTES
 
 
 def logits(
