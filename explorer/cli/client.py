@@ -128,6 +128,11 @@ class Client:
                 return event.facts
         raise CommandError("The engine gave no answer.", ENGINE_FAILED)
 
+    @property
+    def received_bytes(self) -> int:
+        """What has come from the engine so far."""
+        return self._engine.received_bytes
+
     def warn(self, sentences: Iterable[str]) -> None:
         """Sentences on stderr about what is going to be shown."""
         for sentence in sentences:

@@ -10,7 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from explorer.cli import line_bench
+from explorer.cli.client import Client
 from explorer.figures.attention import atlas, maps
+from explorer.session.connection.ports import Engine
 from explorer.session.connection.remote import EngineProcess
 from explorer.session.jobs import far_records
 from explorer.session.session import Session
@@ -20,6 +23,7 @@ from explorer.trace.trace import Trace
 from explorer.trace.wire import away
 from tests.elsewhere.server import Server
 from tests.engine import folders
+from tests.engine.local_engine import LocalEngine
 
 pytestmark = [pytest.mark.ssh, pytest.mark.timeout(300)]
 PROMPT = "the cat sat on the mat"
@@ -28,9 +32,9 @@ PROMPT = "the cat sat on the mat"
 class Window:
     """What a window would do with its session."""
 
-    def __init__(self, command: list[str] | None, model: Path) -> None:
+    def __init__(self, engine: Callable[[], Engine], model: Path) -> None:
         self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.session = Session(lambda: EngineProcess(command), self._posted.put)
+        self.session = Session(engine, self._posted.put)
         self.session.start_engine()
         self.session.open_model(str(model))
         self.session.set_prompt(PROMPT)
@@ -74,8 +78,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def pair(there: Server, model: Path) -> Iterator[tuple[Window, Window]]:
     """A session over an engine behind ssh, and one over this program's own."""
-    far = Window(there.command("gpu-box", "decoder-explorer", "engine"), model)
-    here = Window(None, model)
+    command = there.command("gpu-box", "decoder-explorer", "engine")
+    far = Window(lambda: EngineProcess(command), model)
+    here = Window(LocalEngine, model)
     for one in (far, here):
         one.step(3)
     yield far, here
@@ -171,3 +176,17 @@ def test_what_was_dropped_for_the_bytes_allowed_is_computed_again(
         theirs.weights, maps.full_map(here.trace, 2, 2, 1).weights, atol=1e-6
     )
     assert "computed again on request" in far.trace.steps[0].note
+
+
+def test_what_the_line_costs(there: Server, model: Path) -> None:
+    with Client(there.command("gpu-box", "decoder-explorer", "engine")) as client:
+        card = client.load(str(model))
+        found = line_bench.measure(client, str(model), card.context)
+    sent, kept = found["all_sent"], found["kept"]
+    rows = 3 * (4 + 2) * 16 * 4  # layers · heads and key heads · width · bytes
+    assert rows <= sent["bytes_per_step"] - kept["bytes_per_step"] < 2 * rows + 1000
+    rows *= found["prompt_tokens"]
+    assert rows <= sent["first_step_bytes"] - kept["first_step_bytes"] < 2 * rows
+    of_one_key_head = found["prompt_tokens"] * (2 + 1) * 16 * 4
+    assert of_one_key_head <= found["map_bytes"] < of_one_key_head + 2000
+    assert found["round_trip_ms"] > 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer import disk
+from explorer.cli import line_bench
 from explorer.cli.client import Client
 from explorer.cli.commands.engine import engine_command
 from explorer.cli.commands.trace import form_of, writable
@@ -64,7 +65,11 @@ def _measured(arguments: argparse.Namespace) -> dict[str, Any]:
             cache_type_k=arguments.cache_type_k,
             gpu_layers=arguments.gpu_layers,
         )
-        return {**client.facts(m.Bench()), "warnings": warnings.of_card(card)}
+        line = (
+            line_bench.measure(client, arguments.model, card.context) if arguments.engine else None
+        )
+        found = {**client.facts(m.Bench()), "warnings": warnings.of_card(card)}
+        return found if line is None else {**found, "line": line}
 
 
 def _window(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -164,5 +169,27 @@ def _print(document: dict[str, Any]) -> None:
     window = document["figures"]["window"]
     if "not_measured" in window:
         print(f"\nThe window was not measured: {window['not_measured']}")
+    if "line" in document:
+        _print_line(document["line"])
     machine = document["machine"]
     print(f"\n{machine['processor']}, {machine['cores']} cores, {document['threads']} thread(s)")
+
+
+def _print_line(found: dict[str, Any]) -> None:
+    """What the line to the engine costs."""
+    print(f"\nThe line to the engine: a round trip takes {found['round_trip_ms']:,.1f} ms.")
+    for name, part in (
+        ("queries and keys sent with each step", found["all_sent"]),
+        ("queries and keys kept there", found["kept"]),
+    ):
+        if part is not None and "bytes_per_step" in part:
+            print(
+                f"{name}: {part['bytes_per_step']:,.0f} bytes a step, {part['ms_per_step']:,.1f} "
+                f"ms, of which the line takes {part['lost_ms_per_step']:,.1f} ms"
+            )
+    tokens = found["prompt_tokens"]
+    if found["map_bytes"] is not None:
+        print(
+            f"one map of {tokens} tokens fetched: {found['map_bytes']:,} bytes, "
+            f"{found['map_ms']:,.1f} ms"
+        )

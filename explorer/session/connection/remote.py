@@ -98,6 +98,11 @@ class EngineProcess:
         return self._given is not None
 
     @property
+    def received_bytes(self) -> int:
+        """What has come from it so far."""
+        return 0 if self._pipe is None else self._pipe.received_bytes
+
+    @property
     def pid(self) -> int | None:
         """The child's process id, once it is started."""
         return None if self._child is None else self._child.pid
@@ -306,6 +311,7 @@ class _WatchedPipe:
     def __init__(self, pipe: Any) -> None:
         self._pipe = pipe
         self.received = 0  # pieces so far
+        self.received_bytes = 0
         self.waiting = False
 
     def readinto(self, view: memoryview) -> int:
@@ -314,6 +320,7 @@ class _WatchedPipe:
         count: int = self._pipe.readinto1(view)
         self.waiting = False
         self.received += 1
+        self.received_bytes += count
         return count
 
     def peek(self, count: int) -> bytes:
