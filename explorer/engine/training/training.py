@@ -58,8 +58,8 @@ class Training:
         self.parameters = builds.parameters(self.model)
         self.prompt = tuple(self._task.shown)  # token ids (T,) that `maps` are of
         self.labels = tuple(bytes([i]).decode("latin-1") for i in self.prompt)  # as text
-        # Nothing causal gets below in nats; None: not known.
-        self.lowest_loss = self._task.lowest_loss
+        # Nothing causal gets below in nats; None: not known, as where easy padding counts, too.
+        self.lowest_loss = None if "padding" in settings.wrong else self._task.lowest_loss
         self._rng = np.random.default_rng(settings.seed)
         self._weights = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
         trained = [weight for _, weight in self._weights]

@@ -141,6 +141,8 @@ def test_padding_counts_only_where_it_is_asked_for() -> None:
     there = ids[:, 1:] != tasks.PAD_ID
     assert right.held_out_loss() == pytest.approx(nats[there].mean().item(), abs=1e-5)
     assert wrong.held_out_loss() == pytest.approx(nats.mean().item(), abs=1e-5)
+    assert right.lowest_loss == tasks.lowest_copy_loss()
+    assert wrong.lowest_loss is None  # a mean over padding, too, is below that of the task
 
 
 @pytest.mark.parametrize("build", BUILDS)

@@ -17,8 +17,11 @@ from explorer.trace.training.job import (
     SaveTrained,
     SteerTraining,
 )
+from explorer.trace.training.run import TrainingRun
 from explorer.trace.training.settings import TrainingSettings
+from explorer.trace.training.trained_step import TrainedStep
 from explorer.trace.wire import messages as m
+from explorer.ui.panels.training import words
 from explorer.ui.panels.training.panel import TrainingPanel
 from tests.session.trained import ToldTraining
 from tests.ui.pace import slowness
@@ -147,14 +150,14 @@ def test_two_runs_are_compared_after_as_many_updates(
 ) -> None:
     choices = panel.choices_row
     choices.wrong.setCurrentIndex(choices.wrong.findData("mask"))
-    right, wrong = trained(own, panel, 10)
+    right, wrong = trained(own, panel, 8)
     right.tell(10)
-    wrong.training.restore(b"[10, 0.1, 0.1]")  # below what a causal model can reach
+    wrong.training.restore(b"[8, 0.1, 0.1]")  # below what a causal model can reach
     wrong.tell(5)
     own.drain()
     own.paint()
     said = panel.headline.text()
-    assert said.startswith("After 15 updates. Right: training loss ")
+    assert said.startswith("After 13 updates. Right: training loss ")
     assert "No causal mask: training loss " in said
     assert "No model that sees only earlier tokens can get below 0.5 nats" in said
     assert all(maps.isVisible() for maps in panel.maps)
@@ -169,7 +172,20 @@ def test_two_runs_are_compared_after_as_many_updates(
     (menu,) = panel.open_button.findChildren(QMenu)
     menu.actions()[1].trigger()
     menu.close()
-    assert wrong.engine.last(SaveTrained).step == 15
+    assert wrong.engine.last(SaveTrained).step == 13
+
+
+def test_one_batch_that_was_easy_is_not_too_good_to_be_true() -> None:
+    def said(held_out: float | None) -> str:
+        step = TrainedStep(
+            step=1, loss=0.4, gradient_norm=1.0, tokens_per_second=1.0, seconds=1.0,
+            held_out_loss=held_out, copy_accuracy=0.0,
+        )  # fmt: skip
+        run = TrainingRun(settings=TrainingSettings(), steps=(step,), lowest_loss=0.5)
+        return words.too_good(run, None)
+
+    assert said(0.51) == said(None) == ""
+    assert said(0.4).startswith("No model that sees only earlier tokens can get below 0.5 nats")
 
 
 def test_open_opens_the_folder_as_a_model(own: WindowStage, panel: TrainingPanel) -> None:

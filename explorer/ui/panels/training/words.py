@@ -44,7 +44,10 @@ def explained(wrong: Mistake) -> str:
         "shift": translate(
             "TrainingPanel", "The target of each position is its own token, not the next one."
         ),
-        "padding": translate("TrainingPanel", "Padding positions count in the loss."),
+        "padding": translate(
+            "TrainingPanel",
+            "Padding positions count in the loss. They are easy, so the loss is too low.",
+        ),
         "positions": translate("TrainingPanel", "The model does not know where a token stands."),
         "residual": translate(
             "TrainingPanel", "Each part of a layer replaces its input instead of adding to it."
@@ -112,9 +115,14 @@ def generation(run: TrainingRun, looked: TrainedStep) -> str:
 
 
 def too_good(run: TrainingRun, at: int | None) -> str:
-    """A training loss below what any causal model can reach, said; empty if it is not."""
-    last, lowest = run.figures(at), run.lowest_loss
-    if last is None or lowest is None or not last.loss < 0.9 * lowest:
+    """A held-out loss below what any causal model can reach, said; empty if it is not.
+
+    The loss of a single batch may get there by chance: its texts are short or long.
+    """
+    looked, lowest = run.evaluated(at), run.lowest_loss
+    if looked is None or looked.held_out_loss is None or lowest is None:
+        return ""
+    if not looked.held_out_loss < 0.9 * lowest:
         return ""
     return translate(
         "TrainingPanel",
