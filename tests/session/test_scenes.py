@@ -8,23 +8,30 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from explorer.engine.training import job
+from explorer.lessons.expressions import parse
+from explorer.lessons.live_figures import NAMES
+from explorer.lessons.quantities import NotKnown, Quantity
 from explorer.lessons.scene import (
     ExperimentWish,
     ForcedToken,
     Scene,
+    SceneTraining,
     SceneView,
     read_scene,
     write_scene,
 )
 from explorer.session.lesson_facts import facts_of
 from explorer.session.saving.scene_capture import captured
-from explorer.session.scenes import CANCELLED
+from explorer.session.scenes import CANCELLED, INTERRUPTED
 from explorer.session.state import Selection
 from explorer.trace.batch import BatchRequest
 from explorer.trace.experiments import PrefixShift, PromptScores
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import Sampling
+from explorer.trace.training.settings import TrainingSettings
 from tests.engine.local_engine import LocalEngine
+from tests.engine.training.stand_in import StandIn
 from tests.session.playing import Playing
 
 SCENE = Scene(model="copycat", prompt="red fish blue bird red fish", run=3, layer=1)
@@ -238,3 +245,53 @@ def test_a_scene_of_what_is_on_screen_can_always_be_read(playing: Playing) -> No
         found = captured(odd)
         assert "/" not in found.model
         assert read_scene(write_scene(found), "saved.toml") == found
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is trained learns at once, and stays on disk for as long as the test."""
+    monkeypatch.setattr(StandIn, "before", staticmethod(lambda step: None))
+    monkeypatch.setattr(job, "Training", StandIn)
+
+
+TRAINED = Scene(
+    model="copycat", run=0, train=SceneTraining(steps=30, wrong=("mask",), beside=True, seed=4)
+)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_scene_trains_and_its_figures_are_known(playing: Playing) -> None:
+    assert playing.play(TRAINED).problem == ""
+    runs = playing.state.training.runs
+    assert [run.phase for run in runs] == ["done", "done"]
+    assert [(run.settings.seed, run.settings.wrong) for run in runs] == [(4, ()), (4, ("mask",))]
+    facts = facts_of(playing.state)
+    values = {
+        source: parse(source, NAMES).value(facts)
+        for source in (
+            "training_loss(2)", "right_in_generation", "trained_head_layer('answer')",
+            "trained_head('before')", "lowest_loss", "trained_updates", "training_loss(3)",
+        )
+    }  # fmt: skip
+    assert values["training_loss(2)"] == Quantity(runs[1].steps[-1].loss, "nats")
+    assert values["right_in_generation"] == Quantity(1.0, "share")
+    assert values["trained_head_layer('answer')"] == Quantity(1, "")
+    assert values["trained_head('before')"] == Quantity(1.0, "share")
+    assert values["lowest_loss"] == Quantity(0.5, "nats")
+    assert values["trained_updates"] == Quantity(30, "count")
+    assert isinstance(values["training_loss(3)"], NotKnown)
+    playing.play(msgspec.structs.replace(TRAINED, view=SceneView(shown=("training",))))
+    assert playing.state.training.runs is runs  # it was there already
+    assert read_scene(write_scene(TRAINED), "scene") == TRAINED
+    playing.session.trainings.end()
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_another_training_ends_the_scene_that_waits_for_one(playing: Playing) -> None:
+    playing.player.play(msgspec.structs.replace(TRAINED, train=SceneTraining(steps=5000)))
+    playing.until(lambda state: bool(state.training.runs))
+    playing.session.trainings.train([TrainingSettings(steps=2)])
+    playing.until(lambda state: not playing.player.playing)
+    assert playing.state.scene is not None
+    assert playing.state.scene.problem == INTERRUPTED
+    playing.session.trainings.end()
