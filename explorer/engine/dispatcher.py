@@ -359,11 +359,11 @@ class Dispatcher:
 
     def _train(self, request: Train) -> str:
         """Train until that is ended; what was still to be saved is."""
-        give_way()
         import torch
 
         from explorer.engine.training.job import TrainingJob
 
+        give_way()
         torch.set_num_threads(max(1, ((os.cpu_count() or 2) - 1) // request.share))
         try:
             TrainingJob(request, self._orders, self._say, self._stop(request)).run()

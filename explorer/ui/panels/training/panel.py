@@ -157,7 +157,8 @@ class TrainingPanel(Panel):
         said = " ".join(dict.fromkeys(filter(None, problems)))
         self.problem.setText(said)
         self.problem.setVisible(bool(said))
-        self.headline.setVisible(bool(lab.runs))
+        begun = any(run.points or run.going for run in lab.runs)
+        self.headline.setVisible(begun)  # else the problem says it all
         self.body.setCurrentIndex(1 if lab.runs else 0)
         if not lab.runs:
             self._note.setText(self._invitation(lab))

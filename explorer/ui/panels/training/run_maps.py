@@ -69,7 +69,8 @@ class RunMaps(QWidget):
             clear = [(one.layer, one.head) for one in self._found if one.share >= words.CLEAR]
             self.maps.set_changed(dict.fromkeys(clear, "named"))
         if point is None:
-            self.maps.set_note(self.tr("The first maps come in a moment."))
+            soon = self.tr("The first maps come in a moment.")
+            self.maps.set_note("" if run.phase == "lost" else soon)
         self.title.setText(self._title(alone))
         if not alone:
             self.maps.setAccessibleName(
@@ -84,7 +85,8 @@ class RunMaps(QWidget):
         return where if alone else f"{words.name(self._run)}: {where[:1].lower()}{where[1:]}"
 
     def _show_line(self) -> None:
-        self.line.setText(words.heads(self._found))
+        run = self._run
+        self.line.setText("" if run is None else words.heads(self._found, run))
 
     @property
     def found(self) -> tuple[HeadHabit, ...]:
@@ -99,7 +101,7 @@ class RunMaps(QWidget):
         each = [(habit, heads.shares(point.maps, run.ids, habit)[layer, head]) for habit in HABITS]
         known = [HeadHabit(habit, layer, head, float(s)) for habit, s in each if np.isfinite(s)]
         start = self.tr("Layer {0}, head {1}").format(layer, head)
-        return f"{start} {'; '.join(map(words.doing, known))}"
+        return f"{start} {'; '.join(words.doing(one, run) for one in known)}"
 
     def _on_hovered(self, cell: tuple[int, int] | None) -> None:
         if cell is None:

@@ -152,32 +152,34 @@ def headline(lab: TrainingLab) -> str:
     return " ".join(filter(None, [words, too_good(run, lab.at)]))
 
 
-def doing(one: HeadHabit) -> str:
+def doing(one: HeadHabit, run: TrainingRun) -> str:
     """What a head attends to, with its share."""
     words = {
         "before": translate("TrainingPanel", "attends to the token before"),
-        "answer": translate("TrainingPanel", "attends to the token to be copied"),
+        "answer": translate("TrainingPanel", "attends to the token to be copied")
+        if run.settings.task in ("copy", "reverse")
+        else translate("TrainingPanel", "attends to an earlier copy of the next token"),
         "next": translate("TrainingPanel", "attends to the token that comes next"),
         "itself": translate("TrainingPanel", "attends to the token itself"),
     }
     return translate("TrainingPanel", "{0}: {1}").format(words[one.habit], percent(one.share))
 
 
-def habit(one: HeadHabit) -> str:
+def habit(one: HeadHabit, run: TrainingRun) -> str:
     """The same, with the head."""
-    return f"L{one.layer} H{one.head} {doing(one)}"
+    return f"L{one.layer} H{one.head} {doing(one, run)}"
 
 
-def heads(found: Sequence[HeadHabit]) -> str:
+def heads(found: Sequence[HeadHabit], run: TrainingRun) -> str:
     """The heads that do one thing clearly; else how far the two are that copying takes."""
     clear = [one for one in found if one.share >= CLEAR]
     if clear:
-        return " · ".join(map(habit, clear))
+        return " · ".join(habit(one, run) for one in clear)
     both = [one for one in found if one.habit in ("before", "answer")]
     if not both:
         return ""
     so_far = translate("TrainingPanel", "No head has a clear job yet.")
-    return f"{so_far} {' · '.join(map(habit, both))}"
+    return f"{so_far} {' · '.join(habit(one, run) for one in both)}"
 
 
 def exposure(run: TrainingRun, at: int | None, lab: TrainingLab) -> str:
