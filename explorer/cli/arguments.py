@@ -545,8 +545,20 @@ def _train(parser: argparse.ArgumentParser) -> None:
         ("steps", "updates"),
     ):
         default = getattr(TRAINED, name)
-        add(f"--{name}", type=_COUNT, default=default, metavar="N", help=f"{words}, {default:,}")
-    add("--rate", type=_REAL, default=TRAINED.rate, metavar="R", help="highest learning rate, 3e-3")
+        add(
+            f"--{name}",
+            type=_COUNT,
+            default=default,
+            metavar="N",
+            help=f"{words} (default {default:,})",
+        )
+    add(
+        "--rate",
+        type=_REAL,
+        default=TRAINED.rate,
+        metavar="R",
+        help="highest learning rate (default 3e-3)",
+    )
     add("--seed", type=_INDEX, default=TRAINED.seed, metavar="S", help="default 0")
     add("--out", metavar="FOLDER", help="save the trained model in this new folder")
     _json(parser)

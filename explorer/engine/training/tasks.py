@@ -188,7 +188,7 @@ class TextFile:
                 data = stream.read(MOST_BYTES + 1)
         except (OSError, ValueError) as error:
             raise BadInput(
-                f"{path[:200]} is no task and can't be read as a text file ({disk.why(error)}). "
+                f"{path[:200]} is neither a task nor a readable text file ({disk.why(error)}). "
                 f"Choose {', '.join(TASKS)} or a text file."
             ) from error
         if not LEAST_BYTES <= len(data) <= MOST_BYTES:

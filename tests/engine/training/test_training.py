@@ -99,8 +99,8 @@ def test_an_update_that_is_cancelled_or_diverges_is_not_made() -> None:
     [
         ({"width": 18, "heads": 4}, "even multiple"),
         ({"width": 20, "heads": 4}, "even width"),
-        ({"task": "nothing.txt"}, "is no task"),
-        ({"task": "/dev/null"}, "is no task"),
+        ({"task": "nothing.txt"}, "is neither a task"),
+        ({"task": "/dev/null"}, "is neither a task"),
     ],
 )
 def test_what_can_not_be_trained_is_refused(changed: dict[str, Any], words: str) -> None:
