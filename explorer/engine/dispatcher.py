@@ -271,6 +271,7 @@ class Dispatcher:
             self._runner = self._batches = None
             self._relay.close()
             offload.remove()
+            offload.sweep()
 
         with self._aside.building:
             loaded = loading.load(

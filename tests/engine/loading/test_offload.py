@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import LlamaForCausalLM
 
 from explorer import places
 from explorer.engine.callbacks import never
@@ -20,7 +22,9 @@ from explorer.engine.loading import loading, offload
 from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selfcheck, store
+from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.inside.lens import ReadLens
+from explorer.trace.inside.structure import ReadStructure
 from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step
@@ -114,23 +118,42 @@ def test_a_cancel_ends_a_pass(part: Runner) -> None:
     assert np.array_equal(steps(part)[0].logits, steps(part)[0].logits)
 
 
-def test_what_reads_weights_directly_is_refused_in_words() -> None:
-    engine, said, done = LocalEngine(), list[m.Event](), threading.Event()
+def test_what_reads_weights_directly_is_refused_in_words_and_the_rest_is_answered() -> None:
+    engine, said, done = LocalEngine(), dict[int, m.Event](), threading.Event()
 
     def take(event: m.Event) -> None:
-        said.append(event)
-        if isinstance(event, m.Failed | m.Facts):
-            done.set()
+        if isinstance(event, m.ENDS):
+            said[event.run] = event
+            if event.run == 4:
+                done.set()
 
+    request = RunRequest(model="copycat", prompt=PROMPT)
     engine.start(take)
     engine.send(m.Load(run=1, model="copycat", device="auto:900kB"))
-    engine.send(ReadLens(run=2, request=RunRequest(model="copycat", prompt=PROMPT)))
+    engine.send(ReadLens(run=2, request=request))
+    engine.send(SweepHeads(run=3, request=request))
+    engine.send(ReadStructure(run=4, request=request))
     assert done.wait(60)
     engine.close()
-    failed = [event for event in said if isinstance(event, m.Failed)]
-    assert len(failed) == 1
-    assert "lies on the disk or on another device" in failed[0].sentence
-    assert failed[0].bad_input
+    assert isinstance(said[1], m.Loaded)
+    refused = said[2]
+    assert isinstance(refused, m.Failed)
+    assert "lies on the disk or on another device" in refused.sentence
+    assert refused.bad_input
+    assert isinstance(said[3], m.Facts)
+    assert isinstance(said[4], m.Facts)
+    assert not (places.data_folder() / "offloaded").exists()
+
+
+def test_a_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        (places.data_folder() / "offloaded" / str(os.getpid())).mkdir(parents=True)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(LlamaForCausalLM, "from_pretrained", full)
+    with pytest.raises(BadInput) as refused:
+        loading.load("copycat", device=LIMIT)
+    assert refused.value.sentence.startswith("The disk is full: ")
     assert not (places.data_folder() / "offloaded").exists()
 
 
