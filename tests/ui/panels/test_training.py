@@ -16,6 +16,7 @@ from explorer.trace.training.job import (
     FindTrainings,
     SaveTrained,
     SteerTraining,
+    Train,
 )
 from explorer.trace.training.run import TrainingRun
 from explorer.trace.training.settings import TrainingSettings
@@ -136,6 +137,23 @@ def test_buttons_offer_what_can_be_done(own: WindowStage, panel: TrainingPanel) 
     assert enabled() == [False, True, False, True]
     assert panel.problem.isVisibleTo(panel)
     assert "Press Continue" in panel.problem.text()
+
+
+def test_a_run_that_could_not_begin_says_why_and_asks_for_other_settings(
+    own: WindowStage, panel: TrainingPanel
+) -> None:
+    panel.train_button.click()
+    own.paint()
+    assert not panel.choices_row.isVisible()
+    assert panel.headline.text() == "Update 0 of 40: the engine starts."
+    run = own.engine.last(Train).run
+    own.engine.say(m.Failed(run=run, sentence="A width of 16 can't be divided."))
+    own.drain()
+    own.paint()
+    assert panel.problem.text() == "A width of 16 can't be divided."
+    assert panel.choices_row.isVisible()
+    assert panel.body.currentIndex() == 0
+    assert not panel.headline.isVisible()
 
 
 def test_a_new_rate_is_sent_while_it_trains(own: WindowStage, panel: TrainingPanel) -> None:

@@ -159,9 +159,10 @@ class TrainingPanel(Panel):
         self.problem.setVisible(bool(said))
         begun = any(run.points or run.going for run in lab.runs)
         self.headline.setVisible(begun)  # else the problem says it all
-        self.body.setCurrentIndex(1 if lab.runs else 0)
-        if not lab.runs:
+        self.body.setCurrentIndex(int(begun))
+        if not begun:
             self._note.setText(self._invitation(lab))
+            self.details_button.setChecked(True)
             return
         self.headline.setText(words.headline(lab))
         self._show_slider(lab)

@@ -197,6 +197,8 @@ def exposure(run: TrainingRun, at: int | None, lab: TrainingLab) -> str:
 def pace(run: TrainingRun, at: int | None) -> str:
     """Speed, gradient and size, for the small print."""
     last = run.figures(at)
+    if not run.parameters:
+        return ""
     size = translate("TrainingPanel", "{0} parameters").format(f"{run.parameters:,}")
     if last is None:
         return size
