@@ -146,6 +146,10 @@ class Session:
         factory = self._made_of[0]
         return factory.command if isinstance(factory, ChosenEngine) else ()
 
+    def fetch_all(self) -> None:
+        """All queries and keys of the step on screen, if an engine elsewhere keeps them."""
+        self._driver.far.fetch_all()
+
     def release(self, why: str) -> None:
         """End the engine to free its memory, and say why; the next step opens its model again."""
         if self._driver.running:

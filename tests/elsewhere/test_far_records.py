@@ -12,7 +12,8 @@ import pytest
 
 from explorer.cli import line_bench
 from explorer.cli.client import Client
-from explorer.figures.attention import atlas, maps
+from explorer.figures.attention import atlas, head_means, head_scores, maps
+from explorer.figures.attention.mask_pair import Side
 from explorer.session.connection.ports import Engine
 from explorer.session.connection.remote import EngineProcess
 from explorer.session.jobs import far_records
@@ -145,6 +146,25 @@ def test_a_head_can_be_looked_at_before_its_layer_is_here(pair: tuple[Window, Wi
         np.testing.assert_array_equal(found.weights, maps.full_map(whole, 2, 0, head).weights)
     with pytest.raises(ValueError, match="still on the engine's machine"):
         maps.full_map(trace, 2, 0, 1)
+
+
+def test_what_takes_every_head_is_not_made_of_some(pair: tuple[Window, Window]) -> None:
+    far, here = pair
+    far.session.reset()
+    far.session.select(layer=0, head=0)
+    far.step(3)
+    far.rest()
+    with pytest.raises(ValueError, match="still on the engine's machine"):
+        list(head_means.build(Side(far.trace, 2), 2, 0, "rollout"))
+    *_, some = head_scores.scores(far.trace, 2, "entropy")
+    assert {layer for layer, _ in some.order()} == {0}
+    far.session.fetch_all()
+    far.until(lambda s: not any(record.away for record in far.trace.steps[0].layers))
+    far.rest()
+    *_, theirs = head_means.build(Side(far.trace, 2), 2, 0, "rollout")
+    *_, ours = head_means.build(Side(here.trace, 2), 2, 0, "rollout")
+    np.testing.assert_allclose(theirs.weights, ours.weights, atol=1e-6)
+    assert not any(record.away for step in far.trace.steps for record in step.layers)
 
 
 def test_a_file_says_what_did_not_come_and_it_is_computed_again(

@@ -60,6 +60,10 @@ def layers_of(side: Side, layer: int, figure: Figure) -> list[int]:
     wanted = range(count) if figure in ALL_LAYERS else range(layer + 1)
     if figure in ("mean_heads", "max_heads"):
         wanted = range(layer, layer + 1)
+    for at in wanted:
+        if parts.record_of(side.trace, side.step, at).away:  # it has a map, which would be missed
+            why = parts.reason(side.trace, side.step, at)
+            raise ValueError(f"Layer {at} has no attention map yet: {why}.")
     found = [at for at in wanted if not parts.reason(side.trace, side.step, at)]
     if not found:
         why = parts.reason(side.trace, side.step, layer)

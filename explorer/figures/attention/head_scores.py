@@ -130,7 +130,10 @@ def scores(
     slots = trace.read_slots(step)
     passes = trace.steps[: step + 1]
     layers = parts.layer_count(trace, step)
-    heads = tuple(parts.record_of(trace, step, layer).heads for layer in range(layers))
+    heads = tuple(
+        0 if parts.reason(trace, step, layer) else parts.record_of(trace, step, layer).heads
+        for layer in range(layers)
+    )
     wanted = targets(trace.tokens, slots, kind)
     wanted[: trace.reused_tokens] = -1  # rows of the run before, which this one has not
     sums = np.zeros((layers, max(heads, default=0)))

@@ -42,6 +42,7 @@ class FarRecords:
         self._store, self._link, self._recompute = lease.store, lease.link, recompute
         self._asked: _Question | None = None
         self._came: list[m.Records] = []
+        self._all = False  # the user asked for something that takes every head
         self._no_atlas: tuple[str, ...] = ()  # passes of which there is none
         self._store.subscribe(lambda old, new: self._look(old, new))
 
@@ -54,6 +55,11 @@ class FarRecords:
         """The engine is gone."""
         self._asked, self._came = None, []
         self._done()
+
+    def fetch_all(self) -> None:
+        """Every layer's records of the step on screen, one after the other."""
+        self._all = True
+        self.look()
 
     def _look(self, old: State, new: State) -> None:
         if old.trace is not new.trace or old.selection != new.selection or old.status != new.status:
@@ -90,6 +96,7 @@ class FarRecords:
         self._done()
 
     def _done(self) -> None:
+        self._all = False
         if self._store.state.fetching is not None:
             self._store.set(fetching=None)
 
@@ -110,6 +117,10 @@ class FarRecords:
             yield -1, 0
         for group in range(records[0].groups if records else 0):
             yield layer, group
+        for other in range(len(shown.last_pass.layers) if self._all else 0):
+            groups = [one.layers[other].groups for one in shown.passes if one.layers[other].away]
+            for group in range(max(groups, default=0)):
+                yield other, group
 
     def _ask_atlas(self, kept: tuple[str, ...]) -> None:
         self._asked = _Question(self._link.ask(m.SendAtlas(kept=kept)), kept=kept)
@@ -118,7 +129,8 @@ class FarRecords:
     def _tell(self, layer: int, group: int) -> None:
         shown = self._store.state.shown
         assert shown is not None
-        record = shown.last_pass.layers[layer]
+        of_layer = [one.layers[layer] for one in shown.passes if one.layers[layer].away]
+        record = of_layer[-1]
         share = max(1, record.away // max(1, record.groups))
         last = min((group + 1) * share, record.heads) - 1
         self._store.set(fetching=Fetching(layer=layer, heads=(group * share, last)))

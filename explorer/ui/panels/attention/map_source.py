@@ -31,6 +31,7 @@ class AttentionSource(QObject):
     """
 
     drawn = Signal(object)  # DrawnMaps
+    wantsAll = Signal()  # every head is needed, and some are still on the engine's machine
     failed = Signal(str)  # why there is no map, one sentence
     progress = Signal(float)  # of a map that takes long, 0 to 1
     ordering = Signal(float)  # of the heads' order, which takes long, 0 to 1
@@ -90,6 +91,10 @@ class AttentionSource(QObject):
     def rank(self, look: HeadInStep, query: int, key: int) -> None:
         """Which heads put most weight from one token on another."""
 
+        if map_blocks.any_away(look.trace, look.step):
+            self.wantsAll.emit()
+            return
+
         def work() -> Iterator[object]:
             for part in strongest_heads.rank(look.trace, look.step, query, key):
                 yield TURN if isinstance(part, float) else part
@@ -113,6 +118,10 @@ class AttentionSource(QObject):
                 self.tr("Layer {0} has no attention map: {1}.").format(look.layer, why)
             )
             return
+        if request.figure not in ("head", "sinkless") and map_blocks.any_away(
+            look.trace, look.step
+        ):
+            self.wantsAll.emit()
         busy = self._map_of
         if busy is not None and request.same_map(busy) and look.goes_on_from(busy.look):
             return
@@ -196,6 +205,9 @@ class AttentionSource(QObject):
     def _ask_scores(self, look: HeadInStep) -> None:
         kind = self._kind
         if kind is None or (self._scores_of is not None and look.goes_on_from(self._scores_of)):
+            return
+        if map_blocks.any_away(look.trace, look.step):
+            self.wantsAll.emit()
             return
         self._scores_of = look
         known = self._scores

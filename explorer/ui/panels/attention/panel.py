@@ -120,6 +120,7 @@ class AttentionPanel(Panel):
         self.pages.currentChanged.connect(self._share_out)
         self.pages.maps.counted.connect(self._share_out)
         source.failed.connect(self._show_reason)
+        source.wantsAll.connect(self.session.fetch_all)
         source.progress.connect(self._show_progress)
         source.ordering.connect(self._show_ordering)
         source.atlasReady.connect(self._show_atlas)
