@@ -23,7 +23,7 @@ class Board:
 
     def __init__(self) -> None:
         self.state = State()
-        self.measured = False
+        self.measured = self.fetched = False
         self.panel: AttentionPanel
 
     def select(self, **changes: Any) -> None:
@@ -34,6 +34,9 @@ class Board:
 
     def measure(self, kind: type, quiet: bool = False, **settings: Any) -> None:
         self.measured = True
+
+    def fetch_all(self) -> None:
+        self.fetched = True
 
     def sweep_heads(self) -> None:
         self.measured = True
