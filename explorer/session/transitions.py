@@ -90,6 +90,8 @@ def opened(
         cache_type_k, gpu_layers = cache_type_k or "f16", gpu_layers or 0
     if form == "float32":
         cache_type_k, gpu_layers = "f16", 0  # choices of llama.cpp's alone
+    if device is None and name != before.model and before.device.startswith("auto"):
+        device = "cpu"  # that one was too large for memory
     given = {
         "dtype": dtype,
         "device": device,

@@ -64,7 +64,7 @@ def check_fits(
         return
     half = estimate(parameters, shape, "bfloat16").total
     advice = (
-        "choose a smaller model, close other programs, or open it with --device auto, which leaves "
+        "choose a smaller model, close other programs, or open it on the device auto, which leaves "
         "a part of it on the disk"
     )
     if dtype == "float32" and half <= available:

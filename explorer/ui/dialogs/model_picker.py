@@ -42,12 +42,14 @@ from explorer.ui.kit.wheel_guard import ComboBox, SpinBox
 from explorer.ui.settings.settings import Settings
 from explorer.wording import short_bytes
 
+_DEVICES = ["cpu", "auto", "cuda", "mps"]
+
 
 class ModelPicker(Dialog):
     """Stays open beside the window; what it shows is the session's library."""
 
-    # What to open, dtype, form, type of the cached keys, layers on a GPU.
-    chosen = Signal(str, str, str, str, int)
+    # What to open, dtype, form, type of the cached keys, layers on a GPU, device.
+    chosen = Signal(str, str, str, str, int, str)
     download = Signal()
 
     def __init__(self, session: Session, memory: Settings, parent: QWidget | None = None) -> None:
@@ -79,6 +81,16 @@ class ModelPicker(Dialog):
         self.dtype.addItems(list(loading_words.DTYPES))
         self.dtype.setAccessibleName(self.tr("Open as dtype"))
         self.dtype.currentIndexChanged.connect(self._weigh)
+        self.device = ComboBox()
+        self.device.setEditable(True)  # for a limit, or the number of a GPU
+        self.device.addItems(_DEVICES)
+        self.device.setAccessibleName(self.tr("Device"))
+        self.device.setToolTip(
+            self.tr(
+                "cpu; cuda or mps for a GPU; auto to spread a large model over GPUs, memory and "
+                "disk; auto:2GB to leave it no more than 2 GB of memory. No GPU has been tested."
+            )
+        )
         self.keys_label = QLabel(self.tr("Keys in"))
         self.cache_type_k = ComboBox()  # of a .gguf file that is opened as it is
         self.cache_type_k.addItems(list(get_args(CacheType)))
@@ -166,6 +178,8 @@ class ModelPicker(Dialog):
         middle.addWidget(self.needs, 1)
         middle.addWidget(QLabel(self.tr("Open as")))
         middle.addWidget(self.dtype)
+        middle.addWidget(QLabel(self.tr("on")))
+        middle.addWidget(self.device)
         middle.addWidget(self.keys_label)
         middle.addWidget(self.cache_type_k)
         middle.addWidget(self.gpu_label)
@@ -188,6 +202,7 @@ class ModelPicker(Dialog):
             self._unsubscribe = self._session.subscribe(self._follow)
             state = self._session.state
             self.dtype.setCurrentText(state.request.dtype)
+            self.device.setCurrentText(state.request.device)
             self.cache_type_k.setCurrentText(state.request.cache_type_k)
             self.gpu_layers.setValue(state.request.gpu_layers)
             self._list_engines()
@@ -337,16 +352,16 @@ class ModelPicker(Dialog):
     def _open_in(self, form: str) -> None:
         found = self.current()
         if found is not None and not found.incomplete:
-            keys, gpu_layers = "f16", 0
+            keys, gpu_layers, device = "f16", 0, self.device.currentText().strip() or "cpu"
             if form == "as-is":
-                keys = self.cache_type_k.currentText()
+                keys, device = self.cache_type_k.currentText(), "cpu"
                 gpu_layers = self.gpu_layers.value() if self._library.gpu else 0
             target = loading_words.target(found)
-            self.chosen.emit(target, self.dtype.currentText(), form, keys, gpu_layers)
+            self.chosen.emit(target, self.dtype.currentText(), form, keys, gpu_layers, device)
             self.close()
 
     def _open_smollm2(self, name: str) -> None:
-        self.chosen.emit(name, self.dtype.currentText(), "", "f16", 0)
+        self.chosen.emit(name, self.dtype.currentText(), "", "f16", 0, "cpu")
         self.close()
 
     def _ask_folder(self) -> None:

@@ -50,6 +50,7 @@ class SessionFiles(QObject):
         form: str = "",
         cache_type_k: str | None = None,
         gpu_layers: int | None = None,
+        device: str | None = None,
         then: Callable[[], object] | None = None,
         anew: bool = True,
     ) -> None:
@@ -62,7 +63,7 @@ class SessionFiles(QObject):
         """
 
         def act() -> None:
-            self._open(target, dtype, form, cache_type_k, gpu_layers, anew)
+            self._open(target, dtype, form, cache_type_k, gpu_layers, device, anew)
             if then is not None:
                 then()
 
@@ -75,6 +76,7 @@ class SessionFiles(QObject):
         form: str,
         cache_type_k: str | None,
         gpu_layers: int | None,
+        device: str | None,
         anew: bool,
     ) -> None:
         if target.lower().endswith(".dxt"):
@@ -85,6 +87,7 @@ class SessionFiles(QObject):
             self._session.open_model(
                 target,
                 dtype,
+                device,
                 cache_type_k=cache_type_k,
                 gpu_layers=gpu_layers,
                 form=form,

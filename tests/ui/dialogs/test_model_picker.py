@@ -256,6 +256,20 @@ def test_layers_go_to_a_gpu_as_chosen(stage: WindowStage) -> None:
     assert not picker.gpu_layers.isVisible(), "a folder is not run by llama.cpp"
 
 
+def test_a_large_model_is_spread_as_chosen_and_the_next_one_is_not(stage: WindowStage) -> None:
+    picker = opened(stage, {**FOUND, "models": [gguf_row(), row("big", GIB)]})
+    picker.device.setCurrentText("auto:2GB")
+    picker.open_button.click()
+    assert stage.engine.last(m.Load).device == "cpu", "llama.cpp decides by itself"
+    stage.window.choose_model()
+    QTest.keyClick(picker.filter, Qt.Key.Key_Down)
+    picker.device.setCurrentText("auto:2GB")
+    picker.open_button.click()
+    assert stage.engine.last(m.Load).device == "auto:2GB"
+    stage.window.files.open("/models/other")
+    assert stage.engine.last(m.Load).device == "cpu"
+
+
 def test_without_a_gpu_no_layers_are_offered_and_it_says_why(stage: WindowStage) -> None:
     picker = opened(stage, {**FOUND, "models": [gguf_row()]})
     assert not picker.gpu_layers.isVisible()
