@@ -55,6 +55,7 @@ RESTART = "Restart the engine to continue."
 GOES_ON = "Restart the engine: the run then continues after token {0:,}."
 UNREAD = "Cancelled before the prompt was read."
 UNREAD_EARLIER = "Cancelled before the prompt was read. The earlier run was restored."
+RUNNING = "Running…"
 KEEP_CHANGING = (
     "The model's files keep changing, even after reopening the model twice. Your run is still "
     "here. Wait until nothing writes to the files, then press Step."
@@ -73,6 +74,12 @@ class BrokenRun:
     request: RunRequest
     chosen: tuple[int, ...]
     steps: int  # still to be made
+    kept: int | None  # they begin a branch after so many steps
+
+    @property
+    def done(self) -> int:
+        """Steps after which it goes on."""
+        return len(self.chosen) if self.kept is None else self.kept
 
     def fits(self, state: State) -> bool:
         """True if this very run is on screen, as it was."""
@@ -126,7 +133,7 @@ class Driver:
         if self._wanted and self._lease.link.alive:
             self._reopen()
             if broken is not None and broken.fits(self._lease.store.state):
-                self._after_load = broken.steps
+                self._wait_for_model(broken.steps, kept=broken.kept)
 
     def _on_unresponsive(self) -> None:
         """The engine does not obey a cancel: another takes its place, and what waits for it."""
@@ -145,7 +152,8 @@ class Driver:
                 self._reopen()
             else:
                 self.load(loading.request, overtaken=loading.overtaken)
-            self._after_load, self._act_after, self._kept = waiting, act, kept
+            if waiting is not None:
+                self._wait_for_model(waiting, act, kept)
         self._lease.store.set(
             error="The engine did not stop on request, so it was restarted. Your run is still "
             "here. The model's tokenizer or chat template may never finish."
@@ -324,8 +332,13 @@ class Driver:
                 return
             self.load(state.request)
         waiting = self._after_load or 0
-        self._after_load = min(waiting + steps, max(steps, waiting, _AHEAD))
-        self._act_after, self._kept = act, kept
+        self._wait_for_model(min(waiting + steps, max(steps, waiting, _AHEAD)), act, kept)
+
+    def _wait_for_model(
+        self, steps: int, act: UndoEntry | None = None, kept: int | None = None
+    ) -> None:
+        """Run these steps once the model that is being opened is there."""
+        self._after_load, self._act_after, self._kept = steps, act, kept
         status = self._lease.store.state.status
         self._lease.store.set(status=replace(status, step_waits=True))
 
@@ -384,7 +397,7 @@ class Driver:
         self._history.end_gesture()
         selection = state.selection if kept else _latest(state.selection)
         self._lease.store.set(
-            status=Status(activity="running", text="Running…"),
+            status=Status(activity="running", text=RUNNING),
             selection=selection,
             plan=None,
             drift=None,
@@ -523,28 +536,32 @@ class Driver:
                 pass
 
     def _on_lost(self, event: m.Lost) -> None:
-        store, steps = self._lease.store, self._steps_wanted()
+        store, (steps, kept) = self._lease.store, self._steps_wanted()
         self._forget_engine()
         trace = store.state.trace
         if steps and trace is not None and trace.request == store.state.request:
-            self._broken = BrokenRun(trace.request, trace.chosen_ids, steps)
-        kept = RUN_KEPT if trace is not None else ""
-        done = 0 if self._broken is None else len(self._broken.chosen)
+            self._broken = BrokenRun(trace.request, trace.chosen_ids, steps, kept)
+        stays = RUN_KEPT if trace is not None else ""
+        done = 0 if self._broken is None else self._broken.done
         then = GOES_ON.format(done) if done else RESTART
-        words = " ".join(filter(None, (event.sentence, kept, then)))
+        words = " ".join(filter(None, (event.sentence, stays, then)))
         store.set(
             status=Status(activity="lost", text=words),
             error=words,
         )
 
-    def _steps_wanted(self) -> int:
-        """Steps that the run on screen is still to make, also after a load or its proof."""
+    def _steps_wanted(self) -> tuple[int, int | None]:
+        """Steps that the run on screen is still to make, also after a load or its proof.
+
+        And after how many of its steps they begin a branch, if they do.
+        """
         job = self._lease.job
-        if job is not None and job.kind == "advance" and job.begun is None:
-            return self._still_to_run(job)
+        if job is not None and job.kind == "advance":
+            another = job.fresh or job.begun is not None  # not the run on screen
+            return (0, None) if another else (self._still_to_run(job), job.kept)
         if self.proof.waits_for(self._begin_planned):
-            return self._planned
-        return self._after_load or 0
+            return self._planned, self._kept
+        return self._after_load or 0, self._kept
 
     def _on_loaded(self, event: m.Loaded, job: Job) -> None:
         self._lease.job = None
@@ -619,7 +636,6 @@ class Driver:
         elif job.kind == "advance" and event.step.index == _next_index(job, trace):
             self.stopwatch.arrived(event.step, self._lease.link.arrived_at)
             self._planned -= 1
-            read = job.begun is not None or state.status.fraction is not None
             changes: dict[str, Any] = {}
             if job.kept is None:
                 self._note_longer(job, len(trace.steps))
@@ -631,8 +647,9 @@ class Driver:
             longer = replace(trace.appended(event.step, event.token), self_check=SelfCheck())
             keep = capture_budget.looked_at(state.selection.step)
             changes |= self._history.shown
-            if read:
-                changes["status"] = Status(activity="running", text="Running…")
+            going = Status(activity="running", text=RUNNING)
+            if state.status != going:  # the prompt was read, or a link that stalled works again
+                changes["status"] = going
             limit = self.background.budget_bytes
             self._lease.store.set(trace=capture_budget.within(longer, limit, keep), **changes)
         elif job.kind == "advance":
@@ -735,7 +752,7 @@ class Driver:
         self._take_back(job)
         self._lease.job = None
         self.load(self._lease.store.state.request)
-        self._after_load, self._act_after, self._kept = steps, job.act, job.kept
+        self._wait_for_model(steps, job.act, job.kept)
 
     def _take_back(self, job: Job) -> None:
         """A run that is to begin once more was not begun; an act keeps its own request."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from explorer.session.driver import GOES_ON, RESTART, RUN_KEPT
+from explorer.session.connection.lost_words import still_silent
+from explorer.session.driver import GOES_ON, RESTART, RUN_KEPT, RUNNING
+from explorer.trace.request import Sampling
 from explorer.trace.wire import messages as m
 from tests.session.scripted import Stage, ids
 
@@ -80,3 +82,44 @@ def test_a_step_in_place_of_the_click_is_one_step(stage: Stage) -> None:
     stage.drain()
     stage.answer_load()
     assert stage.engine.last(m.Advance).steps == 1
+
+
+def test_a_branch_that_was_begun_is_not_put_at_the_end(stage: Stage) -> None:
+    stage.loaded().ran(3)
+    stage.session.set_sampling(Sampling(seed=7))
+    stage.session.look(-2)
+    stage.session.step()
+    asked = stage.engine.last(m.Advance)
+    assert len(asked.chosen) < 3
+    stage.say(LOST)
+    assert GOES_ON.format(len(asked.chosen)) in stage.state.error
+    stage.session.restart_engine()
+    stage.drain()
+    stage.answer_load()
+    assert stage.engine.last(m.Advance).chosen == asked.chosen
+
+
+def test_a_run_that_is_read_again_is_not_made_longer(stage: Stage) -> None:
+    stage.loaded().ran(3)
+    stage.session.run_again()
+    stage.say(LOST)
+    assert stage.state.error.endswith(RESTART)
+    stage.session.restart_engine()
+    stage.drain()
+    stage.answer_load()
+    assert stage.engine.count(m.Advance) == 0
+
+
+def test_a_step_that_waits_for_the_model_is_said_to_wait(stage: Stage) -> None:
+    lost_while_running(stage).session.restart_engine()
+    assert stage.state.status.step_waits
+
+
+def test_a_link_that_works_again_is_no_longer_said_to_be_silent(stage: Stage) -> None:
+    stage.loaded().session.run()
+    run = stage.prompted()
+    stage.steps(2)
+    stage.say(m.Progress(run=run, text=still_silent(20)))
+    assert stage.state.status.text == still_silent(20)
+    stage.steps(1)
+    assert stage.state.status.text == RUNNING
