@@ -66,7 +66,10 @@ class Session:
 
     def another(self) -> Session:
         """A second session with an engine of its own, which is not started yet."""
-        return Session(*self._made_of)
+        factory, post = self._made_of
+        if isinstance(factory, ChosenEngine):  # each side chooses its own
+            factory = ChosenEngine(factory.command)
+        return Session(factory, post)
 
     def begin_as(self, other: Session, branch: Branch | None = None, opens: bool = True) -> None:
         """Take over what another session has: model, prompt, settings and run with its branches.

@@ -125,7 +125,7 @@ def test_a_program_that_is_not_installed_there(line: Callable[..., Line]) -> Non
 def test_a_program_that_fails_there(line: Callable[..., Line]) -> None:
     reason = line("gpu-box", "ls", "/nowhere").reason
     assert reason.startswith(f"{ENDED} (exit code 2): ls: ")
-    assert "Run its command in a terminal to see more: ssh -F" in reason
+    assert "To see more, run “ssh -F" in reason
 
 
 def test_a_shell_that_greets(line: Callable[..., Line]) -> None:

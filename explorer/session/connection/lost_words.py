@@ -67,7 +67,14 @@ def _next_step(command: Sequence[str] | None, code: int | None, said: str) -> st
     if code in (_NOT_FOUND, _NOT_RUNNABLE):
         return _INSTALL
     whole = elide(printable(shlex.join(command)), _LONGEST)
-    return f"Run its command in a terminal to see more: {whole}"
+    return f"To see more, run “{whole}” in a terminal."
+
+
+def not_found(command: Sequence[str], why: str, given: bool) -> str:
+    """There is no process at all; `given`: the command is the user's."""
+    words = f"The engine could not be started ({command[0]}: {why})."
+    step = "Check that its first word is a program on this computer, or give the full path."
+    return f"{words} {step}" if given else words
 
 
 def broke_off(command: Sequence[str] | None, code: int | None, last: bytes) -> str:

@@ -121,7 +121,7 @@ class EngineProcess:
             )
         except (OSError, ValueError) as error:
             why = disk.why(error)
-            self._lose(f"The engine could not be started ({self._command[0]}: {why}).")
+            self._lose(lost_words.not_found(self._command, why, given=self._given is not None))
             return
         self._job = _tied(self._child)
         for work in (self._log, self._write, self._read, self._watch):
@@ -192,7 +192,7 @@ class EngineProcess:
                     self._end()
                     return
                 wrong = isinstance(error, framing.WireError) and self._greeted.is_set()
-                self._end(f"{UNREADABLE}: {self._fault(error, watched)}", unreadable=wrong)
+                self._end(self._fault(error, watched), unreadable=wrong)
             else:
                 self._end()
 
@@ -255,16 +255,16 @@ class EngineProcess:
 
     # -- the end
 
-    def _end(self, words: str = "", unreadable: bool = False) -> None:
-        """Say Lost, with `words` or else with how the child ended."""
+    def _end(self, fault: str = "", unreadable: bool = False) -> None:
+        """Say Lost, with what was wrong with its answers or else with how the child ended."""
         code = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._running().wait(CLOSE_SECONDS)
         self._kill()
         self._threads[_LOGGING].join(CLOSE_SECONDS)
-        if words:
+        if fault:
             how = "" if code is None or self._greeted.is_set() else how_ended(code)
-            words = f"{words}{how}."
+            words = f"{UNREADABLE}{how}: {fault}."
         elif self._greeted.is_set():
             recent = time.monotonic() - self._last_words_at < _JUST_NOW
             words = lost_words.broke_off(self._given, code, self._last_words if recent else b"")

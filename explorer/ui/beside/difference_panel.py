@@ -206,7 +206,10 @@ class DifferencePanel(Panel):
 
     def _texts(self, left: Shown, right: Shown) -> str:
         """What both sides chose, where their vocabularies differ."""
-        a, b = (spelling.written(look.trace.chosen[look.step]) for look in (left, right))
+        a, b = (
+            spelling.in_quotes(spelling.written(look.trace.chosen[look.step]))
+            for look in (left, right)
+        )
         return self.tr(
             "Left chose {0}, right chose {1}. Their probabilities are over different vocabularies."
         ).format(a, b)
@@ -267,9 +270,8 @@ class DifferencePanel(Panel):
         words = f"{'−' if change < 0 else '+'}{percent(abs(change))}"
         if kind != READ:
             words = self.tr("masked") if kind == MASKED else self.tr("not recorded on both sides")
-        return self.tr("{0} ({1}) to {2} ({3}): {4}").format(
-            spelling.written(tokens[query]), query, spelling.written(tokens[key]), key, words
-        )
+        first, second = (spelling.in_quotes(spelling.written(tokens[i])) for i in (query, key))
+        return self.tr("{0} ({1}) to {2} ({3}): {4}").format(first, query, second, key, words)
 
     def _array(self) -> Callable[[], np.ndarray]:
         assert self._found is not None
@@ -307,4 +309,4 @@ def _same(before: tuple[Shown, Shown, bool], now: tuple[Shown, Shown, bool]) -> 
 
 
 def _label(pair: TokenPair) -> str:
-    return f"id {pair.token_id}" if pair.token is None else spelling.written(pair.token)
+    return f"id {pair.token_id}" if pair.token is None else spelling.in_quotes(spelling.written(pair.token))

@@ -28,7 +28,9 @@ def first_difference(matching: Matching, left: Trace, right: Trace) -> str:
     if places is None:
         return translate("Beside", "No difference: all tokens are the same.")
     words = [
-        translate("Beside", "nothing") if slot is None else spelling.written(trace.tokens[slot])
+        translate("Beside", "nothing")
+        if slot is None
+        else spelling.in_quotes(spelling.written(trace.tokens[slot]))
         for slot, trace in zip(places, (left, right), strict=True)
     ]
     slot = next(place for place in places if place is not None)
@@ -72,5 +74,5 @@ def together(left: State, right: State, matching: Matching | None, linked: bool)
 def waiting(opens_left: bool) -> str:
     """While a linked step waits for one side's model."""
     if opens_left:
-        return translate("Beside", "Both sides step once the model of the left side is open.")
-    return translate("Beside", "Both sides step once the model of the right side is open.")
+        return translate("Beside", "Opening the left side's model. Then both sides step.")
+    return translate("Beside", "Opening the right side's model. Then both sides step.")

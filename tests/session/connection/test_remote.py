@@ -146,6 +146,35 @@ def test_what_is_no_engine_is_lost_and_killed(line: Callable[..., Line], behavio
     assert "ran out of memory" not in lost.sentence
 
 
+def ended_by(*command: str) -> str:
+    """Why an engine of this command is lost."""
+    events: queue.SimpleQueue[m.Event] = queue.SimpleQueue()
+    engine = EngineProcess(command)
+    engine.start(events.put)
+    event = events.get(timeout=30)
+    engine.close()
+    assert isinstance(event, m.Lost)
+    return event.sentence
+
+
+def test_the_exit_code_of_what_is_no_engine_is_not_behind_the_advice() -> None:
+    prints = "import sys; print('Welcome'); sys.exit(3)"
+    words = ended_by(sys.executable, "-c", prints)
+    assert words.startswith(f'{UNREADABLE} (exit code 3): it printed "Welcome"')
+    assert words.endswith("such as ~/.bashrc.")
+
+
+def test_a_program_that_is_not_there_is_named_with_what_to_do() -> None:
+    words = ended_by("no-such-program-here", "engine")
+    assert "(no-such-program-here: " in words
+    assert words.endswith("or give the full path.")
+
+
+def test_what_to_do_is_a_sentence_of_its_own() -> None:
+    words = ended_by(sys.executable, "-c", "import sys; sys.exit(3)")  # RESTART comes behind it
+    assert words.endswith("” in a terminal.")
+
+
 def test_another_protocol_is_named(line: Callable[..., Line], tmp_path: Path) -> None:
     frame = io.BytesIO()
     framing.write_event(frame, m.Hello())

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QLabel, QMessageBox, QPushButton, QWidget
 
 from explorer import places
 from explorer.figures.comparing.matching import matched
+from explorer.figures.text.tokens import in_quotes, written
 from explorer.session.linked.linked_runs import ONE_MODEL
 from explorer.session.saving import recovery
 from explorer.session.session import Session
@@ -305,7 +306,7 @@ def test_a_part_is_patched_from_the_other_side(stage: WindowStage) -> None:
     panel.patch.click()
     _, right = (act.menu() for act in panel.patches.actions())
     (why,) = right.actions()
-    assert "models differ" in why.text()
+    assert "the same model" in why.text()
     assert not why.isEnabled()
     panel.patches.close()
 
@@ -341,6 +342,18 @@ def test_a_branch_beside_its_parent_says_which_it_is(stage: WindowStage) -> None
     assert "branch A" in second.header.words.text()
     assert second.session.state.trace is not None
     assert second.session.state.trace.chosen_ids == (10, 11)
+
+
+def test_tokens_are_in_quotes_in_a_sentence() -> None:
+    left, right = played(1), played(1)
+    right = replace(right, chosen=(Token(39, b".", "generated"),))
+    said = words.first_difference(matched(left, right, by_id=True), left, right)
+    named = in_quotes(written(left.chosen[0]))
+    assert said.endswith(f"{named} left, {in_quotes('.')} right.")
+    said = words.first_difference(
+        matched(left, replace(right, steps=(), chosen=()), by_id=True), left, right
+    )
+    assert said.endswith(f"{named} left, nothing right.")
 
 
 def test_equal_texts_are_not_called_equal_tokens() -> None:

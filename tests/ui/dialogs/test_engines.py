@@ -106,6 +106,15 @@ def choose(picker: ModelPicker, name: str) -> None:
     picker.engine.activated.emit(place)
 
 
+def test_each_side_chooses_its_own(session: Session) -> None:
+    session.choose_engine((sys.executable, str(FAKE), "echo"))
+    second = session.another()
+    assert second.engine_command == session.engine_command
+    session.choose_engine(())
+    assert second.engine_command != ()
+    second.close()
+
+
 def test_an_engine_of_the_command_line_is_in_the_list(
     session: Session, memory: Settings, qapp: QApplication
 ) -> None:
