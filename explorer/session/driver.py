@@ -128,6 +128,8 @@ class Driver:
         self._lease.store.set(
             status=Status(activity="starting", text="Starting the engine…"),
             error="",
+            host="",  # until it greets
+            other_versions="",
         )
         self._lease.link.start()
         if self._wanted and self._lease.link.alive:

@@ -141,6 +141,7 @@ class Session:
         factory = self._made_of[0]
         if isinstance(factory, ChosenEngine) and factory.command != command:
             factory.command = command
+            self._store.set(library=None)  # those were the models of another machine
             self._driver.start()
 
     @property

@@ -309,4 +309,8 @@ def _same(before: tuple[Shown, Shown, bool], now: tuple[Shown, Shown, bool]) -> 
 
 
 def _label(pair: TokenPair) -> str:
-    return f"id {pair.token_id}" if pair.token is None else spelling.in_quotes(spelling.written(pair.token))
+    return (
+        f"id {pair.token_id}"
+        if pair.token is None
+        else spelling.in_quotes(spelling.written(pair.token))
+    )

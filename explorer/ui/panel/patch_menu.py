@@ -91,7 +91,9 @@ def fill_from_run(menu: QMenu, session: Session, trace: Trace, add: Add) -> None
         return
     same = same_weights(card.fingerprint, state.card.fingerprint)
     if not (same and (card.form, card.dtype) == (state.card.form, state.card.dtype)):
-        why = translate("PatchMenu", "A patch needs the same model in the same dtype on both sides.")
+        why = translate(
+            "PatchMenu", "A patch needs the same model in the same dtype on both sides."
+        )
         menu.addAction(why).setEnabled(False)
         return
     try:

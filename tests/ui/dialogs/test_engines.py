@@ -100,6 +100,24 @@ def test_the_one_that_is_chosen_runs_and_its_models_are_listed(
     picker.deleteLater()
 
 
+def test_models_of_another_machine_are_not_listed_for_one_that_fails(
+    session: Session, memory: Settings
+) -> None:
+    known = [KnownEngine(name, command(name)) for name in ("models", "fails")]
+    memory.keep_engines(known)
+    picker = ModelPicker(session, memory)
+    picker.show()
+    choose(picker, "models")
+    wait_until(lambda: session.state.library is not None)
+    choose(picker, "fails")
+    wait_until(lambda: session.state.status.activity == "lost")
+    assert picker.table.models == ()
+    assert picker.windowTitle() == "Models on this computer"
+    assert session.state.host == ""
+    picker.close()
+    picker.deleteLater()
+
+
 def choose(picker: ModelPicker, name: str) -> None:
     place = picker.engine.findText(name)
     picker.engine.setCurrentIndex(place)
