@@ -67,7 +67,10 @@ class ScenePlayer:
         if self.playing:
             self._parts, self._own_run = None, False
             self._session.cancel()
-            self._session.trainings.pause()
+            state = self._session.state
+            wanted = None if state.scene is None else state.scene.scene.train
+            if wanted is not None and _under_way(state, wanted):  # not one of the user's own
+                self._session.trainings.pause()
             self._note(problem=CANCELLED)
 
     def close(self) -> None:
@@ -236,7 +239,11 @@ class ScenePlayer:
         """Train to the end, unless just that was done already; it can be watched meanwhile."""
         if _trained(self._session.state, wanted):
             return
-        self._session.trainings.train(wanted.runs)
+        if _under_way(self._session.state, wanted):  # begun by a page before this one
+            self._session.trainings.look_at(None)
+            self._session.trainings.go_on()
+        else:
+            self._session.trainings.train(wanted.runs)
 
         def ends(state: State) -> bool:
             runs = state.training.runs
@@ -345,6 +352,13 @@ def _trained(state: State, wanted: SceneTraining) -> bool:
     runs = state.training.runs
     done = all(run.phase == "done" for run in runs)
     return done and tuple(run.settings for run in runs) == wanted.runs
+
+
+def _under_way(state: State, wanted: SceneTraining) -> bool:
+    """True if just that is being trained, or has paused and can go on."""
+    runs = state.training.runs
+    fine = all(run.going or (run.phase != "lost" and not run.problem) for run in runs)
+    return fine and tuple(run.settings for run in runs) == wanted.runs
 
 
 def _described(state: State) -> bool:

@@ -215,12 +215,13 @@ class TrainingJob:
         else:
             self._phase = "training"
             self._single = order.act == "one update"
+        self._status = ()  # who asked waits for an answer, even if nothing has changed
         self._tell(at_once=True)
 
     def _rewind(self, kept: KeptPoints, step: int) -> None:
-        if self._phase == "done":
-            self._phase = "paused"
         self._go_back(kept, step)
+        if self._phase == "done" and self._training.step < self._training.settings.steps:
+            self._phase = "paused"
         self._untold.clear()
         self._unkept.clear()
         self._points.clear()

@@ -15,7 +15,6 @@ class Curves:
 
     steps: np.ndarray  # (N,) updates made
     loss: np.ndarray  # (N,) nats per token, of the update's batch
-    gradient_norm: np.ndarray  # (N,)
     measured: np.ndarray  # (M,) updates made
     held_out: np.ndarray  # (M,) nats per token
     accuracy: np.ndarray  # (M,) share of tokens right in generation
@@ -29,7 +28,6 @@ def of(run: TrainingRun) -> Curves:
     return Curves(
         steps=_numbers([one.step for one in run.steps]),
         loss=loss,
-        gradient_norm=_numbers([one.gradient_norm for one in run.steps]),
         measured=_numbers([one.step for one in looked]),
         held_out=_numbers(held_out),
         accuracy=_numbers([one.copy_accuracy or 0.0 for one in looked]),

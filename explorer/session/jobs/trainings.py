@@ -106,6 +106,9 @@ class Trainings:
             self._start(line, run, group)
 
     def _start(self, line: _Line, run: TrainingRun, group: str = "") -> None:
+        if self._saving is not None and self._saving[0] is line:  # by an engine that ends now
+            self._saving = None
+            self._put(replace(self._now, saving=False))
         line.link.start()
         line.begins = True
         share = len(self._now.runs)
@@ -200,6 +203,8 @@ class Trainings:
                 pass  # stale
             case m.PartFacts():
                 self._on_news(line, run, event)
+            case m.Failed() if run.phase == "lost":
+                pass  # why it could not begin is said already
             case m.Failed() if line.begins:
                 self._set(line, replace(run, phase="lost", problem=event.sentence))
             case m.Failed():
@@ -227,6 +232,8 @@ class Trainings:
             return
         if run.kept:
             kept = f"Everything up to update {run.kept[-1]:,} is kept. Press Continue to go on."
+        elif run.name:
+            kept = "What was kept of it is still on disk. Press Continue to go on."
         else:
             kept = "Nothing of this training was kept. Train again."
         self._set(line, replace(run, phase="lost", problem=f"{sentence} {kept}"))

@@ -177,6 +177,8 @@ def test_a_point_that_is_not_kept_is_a_sentence_and_the_training_stays(trainer: 
     event = trainer.answer(run)
     assert isinstance(event, m.Failed)
     assert "20 updates" in event.sentence
+    trainer.steer(run, "pause")  # nothing changes, and that is answered
+    assert trainer.until(lambda news: True).phase == "done"
     trainer.steer(run, "go on", rewind=39)
     trainer.until(done)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from explorer.lessons.scene import Scene, SceneTraining
+from explorer.session.scenes import ScenePlayer
 from explorer.trace.training.job import (
     FindTrainings,
     KeptTraining,
@@ -162,6 +164,70 @@ def test_trainings_on_disk_are_offered_and_resumed(stage: Stage) -> None:
     stage.drain()
     assert lab(stage).runs[0].phase == "paused"
     assert [one.name for one in lab(stage).earlier] == ["1"]
+
+
+def test_a_kept_training_whose_engine_does_not_start_can_go_on(stage: Stage) -> None:
+    kept = KeptTraining(name="1", group="", settings=SETTINGS, step=30, at=1.0)
+    stage.session.trainings.resume([kept])
+    stage.say(m.Lost(sentence="The engine stopped unexpectedly."))
+    (run,) = lab(stage).runs
+    assert "still on disk. Press Continue" in run.problem
+    stage.session.trainings.go_on()
+    assert stage.engine.last(Train).resume == "1"
+    asked = stage.engine.last(Train).run
+    stage.say(  # to the training, and to the wish to go on
+        m.Failed(run=asked, sentence="This training is no longer on disk."),
+        m.Failed(run=asked, sentence="This training has ended."),
+    )
+    (run,) = lab(stage).runs
+    assert (run.phase, run.problem) == ("lost", "This training is no longer on disk.")
+
+
+def test_going_on_ends_a_save_by_the_engine_that_goes(stage: Stage) -> None:
+    trained(stage, 10)
+    stage.say(m.Lost(sentence="The engine stopped unexpectedly."))
+    stage.session.trainings.save(0, "/folder")
+    assert lab(stage).saving
+    stage.session.trainings.go_on()
+    assert not lab(stage).saving
+
+
+def test_a_page_that_needs_the_training_under_way_does_not_begin_it_again(stage: Stage) -> None:
+    stage.loaded()
+    player = ScenePlayer(stage.session)
+    first, second = (
+        Scene(model="tiny", prompt="hello", run=0, layer=layer, train=SceneTraining(steps=40))
+        for layer in (0, 1)
+    )
+    player.play(first)
+    told = ToldTraining(stage.engine)
+    told.tell(10)
+    stage.drain()
+    player.play(second)
+    player.cancel()
+    assert stage.engine.last(SteerTraining).act == "pause"
+    told.tell(1, phase="paused")
+    stage.drain()
+    player.play(second)
+    assert told.engine.count(Train) == 1
+    assert stage.engine is told.engine
+    assert stage.engine.last(SteerTraining).act == "go on"
+    told.tell(29, phase="done")
+    stage.drain()
+    assert stage.state.scene is not None
+    assert stage.state.scene.finished
+    player.close()
+
+
+def test_a_scene_that_is_cancelled_leaves_the_user_s_training_alone(stage: Stage) -> None:
+    stage.loaded()
+    told = trained(stage, 10)
+    player = ScenePlayer(stage.session)
+    player.play(Scene(model="tiny", prompt="hello", run=3))
+    assert player.playing
+    player.cancel()
+    assert told.engine.count(SteerTraining) == 0
+    player.close()
 
 
 def test_what_an_engine_of_before_says_is_stale(stage: Stage) -> None:

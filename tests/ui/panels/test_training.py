@@ -220,6 +220,14 @@ def test_open_opens_the_folder_as_a_model(own: WindowStage, panel: TrainingPanel
     told.engine.say(m.Facts(run=run, facts={"path": "/trained/copy 10"}))
     own.drain()
     assert own.state.request.prompt == "mine"
+    own.session.set_prompt("")
+    told.tell(1, labels=tuple("ein Ü".encode().decode("latin-1")))  # a text file's bytes
+    own.drain()
+    panel.open_button.click()
+    run = told.engine.last(SaveTrained).run
+    told.engine.say(m.Facts(run=run, facts={"path": "/trained/text 11"}))
+    own.drain()
+    assert own.state.request.prompt == "ein Ü"
 
 
 def test_accuracy_by_position(own: WindowStage, panel: TrainingPanel) -> None:

@@ -176,7 +176,7 @@ class TrainingPanel(Panel):
     def _show_buttons(self, lab: TrainingLab) -> None:
         going, lost = lab.going, any(run.phase == "lost" for run in lab.runs)
         back = lab.at is not None and any(run.kept_before(lab.at) is not None for run in lab.runs)
-        more = any(run.phase == "paused" or (run.phase == "lost" and run.kept) for run in lab.runs)
+        more = any(run.phase == "paused" or (run.phase == "lost" and run.name) for run in lab.runs)
         can = bool(lab.runs) and (back or (not going and more))
         self.pause_button.setEnabled(going)
         self.go_on_button.setEnabled(can)
@@ -262,7 +262,8 @@ class TrainingPanel(Panel):
         runs = self._lab.runs
         self.session.open_model(path)
         if runs and not self.session.state.request.has_prompt:
-            self.session.set_prompt("".join(runs[0].labels))
+            data = "".join(runs[0].labels).encode("latin-1")  # a letter a byte
+            self.session.set_prompt(data.decode("utf-8", "ignore"))
 
     def _ask_folder(self) -> None:
         self._of_run(self.save_button, self._save_in_folder)

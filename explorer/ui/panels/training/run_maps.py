@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -28,8 +28,6 @@ _LINES = 2
 class RunMaps(QWidget):
     """A line on what the heads do, over their maps."""
 
-    picked = Signal(int, int)  # layer, head
-
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._point: TrainingPoint | None = None
@@ -41,7 +39,6 @@ class RunMaps(QWidget):
         self.maps = AtlasView(theme, self._read)
         self.maps.picked.connect(self._pick)
         self.maps.hovered.connect(self._on_hovered)
-        self._selected: tuple[int, int] | None = None
         boxes.column(self, self.title, self.line, (self.maps, 1), gap=1)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -110,7 +107,6 @@ class RunMaps(QWidget):
             self.line.setText(self._read(*cell))
 
     def _pick(self, layer: int, head: int) -> None:
-        self._selected = layer, head
         self.maps.set_selected(layer, head)
 
     def view(self) -> View | None:
