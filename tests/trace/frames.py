@@ -13,7 +13,7 @@ import msgspec
 from explorer.trace.card import Check
 from explorer.trace.chat import ChatParts, ChatTurn
 from explorer.trace.cost.run_cost import Plan
-from explorer.trace.step import Token
+from explorer.trace.step import RankShare, Token
 from explorer.trace.vocabulary import Vocabulary
 from explorer.trace.wire import away, framing
 from explorer.trace.wire import messages as m
@@ -31,6 +31,7 @@ def events(run: int = 1) -> tuple[m.Event, ...]:
         tokens=5, weights_bytes=2**34, cache_bytes=2**33, capture_bytes=2**32,
         available_bytes=2**36, estimated_seconds=40.0,
     )  # fmt: skip
+    sent = replace(step, left_out=((0, 1),), ranks=(RankShare(8, 2.5, 0.5),))
     part = away.part_of(next(one for one in step.layers if away.groups_of(one)), 0)
     facts: dict[str, Any] = {"count": 3, "share": 0.5, "rows": [{"id": 1, "nats": -2.5}]}
     parts = ChatParts(message=1, message_end=2, answer=3)
@@ -44,7 +45,7 @@ def events(run: int = 1) -> tuple[m.Event, ...]:
         ),
         m.Prompted(run=run, tokens=trace.prompt, turns=turns),
         m.Planned(run=run, plan=plan),
-        m.Stepped(run=run, step=replace(step, left_out=((0, 1),)), token=trace.chosen[0]),
+        m.Stepped(run=run, step=sent, token=trace.chosen[0]),
         m.Checked(run=run, check=Check(name="x", passed=True, measured=1e-6, tolerance=1e-4)),
         m.Batched(run=run, result=result(row(2), row(4))),
         m.Facts(run=run, facts=facts), m.PartFacts(run=run, facts=facts),

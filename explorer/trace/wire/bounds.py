@@ -18,7 +18,7 @@ from explorer.trace.card import Capability, Check, ModelCard
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.interventions.kinds import Scale
 from explorer.trace.request import MOST_GPU_LAYERS, MOST_SEED, RunRequest, Sampling
-from explorer.trace.step import Draw, Token
+from explorer.trace.step import Draw, RankShare, Token
 from explorer.trace.wire.messages import Facts, PartFacts, Progress
 from explorer.trace.wire.packing import LayerHeader, StepHeader
 
@@ -73,6 +73,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (Draw, "u"): Bound(0, 1),
     (Draw, "entropy_bits"): Bound(-1e-6, 64),
     (StepHeader, "cache_bytes_per_layer"): _SIZE,
+    (RankShare, "cache_bytes"): _SIZE,
     (LayerHeader, "mask"): Bound(-1, 2**31 - 1),  # -1 = none
     (LayerHeader, "scaling"): _FACTOR,
     (ModelCard, "layers"): Bound(0, MOST_LAYERS),

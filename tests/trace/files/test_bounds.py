@@ -15,6 +15,7 @@ from explorer.trace.files import dxt
 from explorer.trace.files.saved_extras import SavedExtras, Sibling
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.interventions.kinds import Cells, OtherRun, Patch, Scale, Silence
+from explorer.trace.step import RankShare
 from explorer.trace.trace import Trace
 from explorer.trace.wire.bounds import bound_of, require_bounded
 from tests.trace import leaves
@@ -32,7 +33,10 @@ def whole() -> tuple[Trace, SavedExtras]:
         made.card, pad_id=0, missing_bytes=(3,), layer_kinds=("full",),
         capabilities=(*made.card.capabilities, able),
     )  # fmt: skip
-    steps = tuple(replace(step, norm_ms=0.5, left_out=((0, 1),)) for step in made.steps)
+    steps = tuple(
+        replace(step, norm_ms=0.5, left_out=((0, 1),), ranks=(RankShare(8, 2.5, 0.5),))
+        for step in made.steps
+    )
     changes = (
         Silence(layer=1, head=2),
         Cells(layer=0, head=1, queries=(1, 2), keys=(0, 1), back=(1, 2)),
