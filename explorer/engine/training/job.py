@@ -83,7 +83,7 @@ class TrainingJob:
             if self._large:
                 self._problem = (
                     "This model is too large for points of it to be kept on disk: it can't be "
-                    "rewound or saved. Use fewer layers, or a smaller width."
+                    "rewound, and is lost when the program ends. Pause it to save it."
                 )
             else:
                 self._keep_new()
@@ -191,12 +191,10 @@ class TrainingJob:
             self._say(failure(order.run, error))
 
     def _saved(self, order: SaveTrained) -> Facts:
-        """What stands in memory needs no point on disk, if it is told where to go."""
-        if not order.folder or order.step != self._training.step:
+        """What stands in memory needs no point on disk."""
+        if order.step != self._training.step:
             return saved(order)
-        folder = Path(order.folder).expanduser()
-        self._training.save(folder)
-        return Facts(run=order.run, facts={"path": str(folder)})
+        return _written(self._training, order)
 
     def _steer(self, order: SteerTraining) -> None:
         if order.rewind is not None and order.rewind != self._training.step:
@@ -276,17 +274,22 @@ def saved(request: SaveTrained) -> Facts:
     kept = KeptPoints.opened(request.name)
     training = Training(kept.about.settings)
     training.restore(kept.state(request.step))
-    folder = Path(request.folder).expanduser() if request.folder else _own_folder(kept, request)
+    return _written(training, request)
+
+
+def _written(training: Training, request: SaveTrained) -> Facts:
+    own = not request.folder
+    folder = _own_folder(training) if own else Path(request.folder).expanduser()
     training.save(folder)
     return Facts(run=request.run, facts={"path": str(folder)})
 
 
-def _own_folder(kept: KeptPoints, request: SaveTrained) -> Path:
+def _own_folder(training: Training) -> Path:
     """Among the data folder's models, where the model picker finds it."""
-    settings = kept.about.settings
+    settings = training.settings
     task = Path(settings.task).stem
     wrong = "".join(f" {one}" for one in settings.wrong)
-    name = f"{task}{wrong} {request.step}"
+    name = f"{task}{wrong} {training.step}"
     root = places.trained_folder()
     folder, number = root / name, 1
     while folder.exists():

@@ -179,8 +179,8 @@ class Trainings:
         """
         now = self._now
         line, run = self._lines[place], now.runs[place]
-        step = run.kept_before(run.step if now.at is None else now.at)
-        if step is None or not run.name:
+        step = run.savable(now.at)
+        if step is None:
             words = "No point of this training is kept, so it can't be saved. Pause it first."
             self._put(replace(now, problem=words))
             return

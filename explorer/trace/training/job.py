@@ -49,9 +49,10 @@ class SteerTraining(Request, frozen=True, kw_only=True):
 
 
 class SaveTrained(Request, frozen=True, kw_only=True):
-    """Write the model of a kept training as a folder; answered by Facts: path.
+    """Write the model of a training as a folder; answered by Facts: path.
 
-    `step`: the point after so many updates.  `folder`: a new or empty one; "" is one of the data
+    `step`: the kept point after so many updates, or where the training stands; for that `name` may
+    be empty.  `folder`: a new or empty one; "" is one of the data
     folder's models, named after the training.
     """
 

@@ -91,6 +91,15 @@ class TrainingRun:
         found = (one for one in reversed(self.steps[:last]) if one.copy_accuracy is not None)
         return next(found, None)
 
+    def savable(self, at: int | None = None) -> int | None:
+        """Updates after which a model can be saved, up to this many or of all; None: no model.
+
+        What stands in the engine's memory can, once it stands still.
+        """
+        if self.phase in ("paused", "done") and (at is None or at >= self.step):
+            return self.step
+        return self.kept_before(self.step if at is None else at)
+
     def kept_before(self, step: int) -> int | None:
         """The last point up to this many updates that it can go on from."""
         count = bisect_right(self.kept, step)

@@ -329,7 +329,7 @@ def test_an_update_that_fails_pauses_the_training(
 
 
 def test_of_a_model_that_is_too_large_no_point_is_kept(
-    trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(job, "_LARGEST_STATE", 1000)
     trainer.ask(Train(settings=SETTINGS))
@@ -338,6 +338,13 @@ def test_of_a_model_that_is_too_large_no_point_is_kept(
     assert (last.kept, last.name) == ((), "")
     assert len(trainer.points) == 41  # its maps are drawn all the same
     assert not (places.data_folder() / "training").exists()
+    walk = alone(SETTINGS, 40)[-1]
+    for folder in ("", str(tmp_path / "mine")):  # it stands in memory
+        saved = trainer.answer(trainer.ask(SaveTrained(name="", step=40, folder=folder)))
+        assert isinstance(saved, m.Facts)
+        path = Path(str(saved.facts["path"]))
+        assert path == (Path(folder) if folder else places.trained_folder() / "copy 40")
+        assert msgspec.json.decode((path / "model.json").read_bytes()) == [40, walk]
 
 
 def test_the_oldest_trainings_make_room(trainer: Trainer) -> None:

@@ -146,6 +146,25 @@ def test_a_point_is_saved_as_a_folder(stage: Stage) -> None:
     assert (lab(stage).saving, lab(stage).problem) == (False, "The disk is full.")
 
 
+def test_of_what_is_not_kept_on_disk_the_paused_model_is_saved(stage: Stage) -> None:
+    stage.session.trainings.train([SETTINGS])
+    told = ToldTraining(stage.engine, name="")
+    told.tell(10, kept=())
+    stage.drain()
+    stage.session.trainings.save(0, "/folder")
+    assert told.engine.count(SaveTrained) == 0
+    assert lab(stage).problem.endswith("Pause it first.")
+    told.tell(1, kept=(), phase="paused")
+    stage.drain()
+    stage.session.trainings.look_at(5)
+    stage.session.trainings.save(0, "/folder")
+    assert told.engine.count(SaveTrained) == 0
+    stage.session.trainings.look_at(None)
+    stage.session.trainings.save(0, "/folder")
+    asked = told.engine.last(SaveTrained)
+    assert (asked.name, asked.step, asked.folder) == ("", 11, "/folder")
+
+
 def test_trainings_on_disk_are_offered_and_resumed(stage: Stage) -> None:
     stage.session.start_engine()
     stage.drain()

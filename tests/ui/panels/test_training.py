@@ -132,6 +132,14 @@ def test_buttons_offer_what_can_be_done(own: WindowStage, panel: TrainingPanel) 
     told.tell(29, phase="done")
     own.drain()
     assert enabled() == [False, False, False, True]
+    told.tell(0, phase="done", kept=())
+    own.drain()
+    assert enabled() == [False, False, False, True]  # it is in the engine's memory
+    told.tell(0, phase="training", kept=())
+    own.drain()
+    assert enabled() == [True, False, False, False]
+    told.tell(0, phase="done")
+    own.drain()
     told.engine.say(m.Lost(sentence="The engine stopped unexpectedly."))
     own.drain()
     assert enabled() == [False, True, False, True]

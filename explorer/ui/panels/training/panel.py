@@ -188,7 +188,8 @@ class TrainingPanel(Panel):
             )
         self.go_on_button.setToolTip(tip)
         self.one_button.setToolTip(tip)
-        savable = any(run.kept for run in lab.runs) and not lab.saving
+        known = (run.kept or run.savable(lab.at) is not None for run in lab.runs)
+        savable = any(known) and not lab.saving
         self.open_button.setEnabled(savable)
         self.save_button.setEnabled(savable)
         self.earlier_button.setVisible(bool(lab.earlier) and not going)
