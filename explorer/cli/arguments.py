@@ -112,7 +112,8 @@ def _engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         metavar="COMMAND",
-        help="run the engine by this command, such as 'ssh gpu-box decoder-explorer engine'",
+        help="run the engine by this command, such as "
+        "'ssh gpu-box /path/to/.venv/bin/decoder-explorer engine'",
     )
 
 
@@ -567,6 +568,14 @@ def _train(parser: argparse.ArgumentParser) -> None:
 
 def _plan(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    parser.epilog = (
+        "--json has model, architecture, parameters, tokens, batch, dtype, weights_bytes, "
+        "cache_bytes, cache_bytes_per_layer [{layer, kind, bytes}], activation_bytes, "
+        "captured_bytes {dtype/policy: bytes}, total_bytes, step_bound {bytes_read, "
+        "bytes_per_second, seconds, bandwidth}, splits [{split, possible, reason, seconds}], "
+        "devices [{device, split, layers [first, one after the last], weights_bytes, "
+        "cache_bytes, ..., fits}], not_known [sentences]. What is not known is null."
+    )
     add(
         "model",
         metavar="MODEL",

@@ -1,7 +1,7 @@
 """An engine in a process of its own, spoken to over its stdin and stdout.
 
 The default child is `python -m explorer engine`; any command that speaks the same frames will do,
-such as `ssh gpu-box decoder-explorer engine`.  Four threads: one writes requests (so that a full
+such as `ssh gpu-box …/decoder-explorer engine`.  Four threads: one writes requests (so that a full
 pipe never blocks the caller), one reads frames, one keeps the child's stderr in the log file, one
 waits for the child's end and gives up a child that says nothing while an answer is due.  To a
 child on another machine the last one also says every few seconds that the client is there: that

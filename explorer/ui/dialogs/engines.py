@@ -19,7 +19,7 @@ from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.settings.settings import KnownEngine, Settings
 from explorer.wording import short_bytes
 
-_EXAMPLE = "ssh gpu-box decoder-explorer engine"
+_EXAMPLE = "ssh gpu-box /path/to/.venv/bin/decoder-explorer engine"
 _NAMED = 8  # models
 _ABOUT = QT_TRANSLATE_NOOP(
     "EnginesDialog",
