@@ -59,6 +59,7 @@ class EnginesDialog(Dialog):
         self.remove = self._button(self.tr("Remove"), self._remove)
         self.test = self._button(self.tr("Test"), self._try)
         self.leave = self._button(self.tr("Close"), self.close)
+        self.command.textChanged.connect(self._forget_test)  # it was of another command
         rows = []
         for text, field in ((self.tr("Name"), self.name), (self.tr("Command"), self.command)):
             label = QLabel(text)
@@ -97,7 +98,7 @@ class EnginesDialog(Dialog):
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
-        self._stop()
+        self._forget_test()
 
     # -- the list
 
@@ -151,6 +152,11 @@ class EnginesDialog(Dialog):
         test, self._test = self._test, None
         if test is not None:
             test.stop()
+
+    def _forget_test(self) -> None:
+        self._stop()
+        self._tell("")
+        self._offer()
 
     def _tried(self, found: Tried) -> None:
         self._test = None

@@ -59,6 +59,20 @@ def test_a_test_says_what_is_there(dialog: EnginesDialog) -> None:
     assert "Models there (1): big-one." in words
 
 
+def test_a_test_is_not_shown_beside_another_command(dialog: EnginesDialog) -> None:
+    dialog.command.setText(command("fails"))
+    dialog.test.click()
+    wait_until(lambda: dialog.test.isEnabled())
+    assert dialog.said.text()
+    dialog.command.setText(command("models"))
+    assert dialog.said.text() == ""
+    dialog.test.click()
+    assert not dialog.test.isEnabled()
+    dialog.command.setText(command("fails"))
+    assert dialog.test.isEnabled()
+    assert dialog.said.text() == ""
+
+
 def test_a_test_that_fails_says_why(dialog: EnginesDialog) -> None:
     dialog.command.setText(command("fails"))
     dialog.test.click()
