@@ -71,8 +71,12 @@ class FarRecords:
         shown = state.shown
         if self._asked is not None or not self._link.alive:
             return
-        passes = [] if shown is None else needed_passes(shown.trace, shown.step)
-        if shown is None or not any(away.is_away(shown.trace.steps[i]) for i in passes):
+        if shown is None or not any(step.kept_as for step in shown.trace.steps):
+            self._done()  # as with every engine of this machine
+            return
+        needed = needed_passes(shown.trace, shown.step)
+        passes = [i for i in needed if away.is_away(shown.trace.steps[i])]
+        if not passes:
             self._done()
             return
         if not self._link.keeps_records:  # they were kept by another engine
