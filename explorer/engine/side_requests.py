@@ -76,6 +76,7 @@ class SideRequests:
             light_imports.load()
             from explorer.engine.library import recipe  # noqa: F401
             from explorer.engine.passes import runner  # noqa: F401
+            from explorer.engine.planning import planner  # noqa: F401
 
             self._imported = True
 

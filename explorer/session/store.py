@@ -19,7 +19,7 @@ _SENTENCES = {
     "prompt_note",
     "library_problem",
     "recipe_problem",
-    "plan_problem",
+    "model_plan_problem",
 }
 
 Listener = Callable[[State, State], None]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import weakref
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +16,16 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import AttentionInterface, DynamicCache
+from transformers.masking_utils import AttentionMaskInterface, eager_mask, sdpa_mask
 
-from explorer.engine.capture.probe import EAGER, SDPA, own_eager
+from explorer.engine.capture.probe import own_eager
 from explorer.engine.model_files.find_layers import decoder_layers
 from explorer.engine.passes.cache import layer_bytes
 from explorer.engine.passes.chunked_prefill import spans
 from explorer.engine.passes.preallocated_cache import reserve, with_room
+
+_FUSED, _EAGER = "planned_sdpa", "planned_eager"
+_NOTED = "planned_width"  # attribute of a module that attends
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +45,18 @@ def dry_pass(model: Any, tokens: int, batch: int) -> DryPass | None:
     layers = decoder_layers(model)
     with contextlib.suppress(Exception):  # some configs insist on a number
         model.config.pad_token_id = None  # else ids are searched for padding
-    model.config._attn_implementation = SDPA if getattr(model, "_supports_sdpa", False) else EAGER
+    fused = getattr(model, "_supports_sdpa", False)
+    model.config._attn_implementation = _FUSED if fused else _EAGER
     try:
         cache = with_room(DynamicCache(config=model.config))
         begin, end = spans(0, tokens)[-1]
-        with torch.inference_mode(), _attention(layers) as widths:
+        with torch.inference_mode():
             if begin:
                 reserve(cache, tokens)
                 _read(model, cache, begin, batch)
             held = _kept(cache)
-            widths.update(dict.fromkeys(widths, 0))
+            for module in model.modules():
+                vars(module).pop(_NOTED, None)
             with _Held([*model.parameters(), *model.buffers(), *held]) as peak:
                 _read(model, cache, end - begin, batch)
             grown = sum(t.nbytes for t in _kept(cache)) - sum(t.nbytes for t in held)
@@ -63,7 +68,7 @@ def dry_pass(model: Any, tokens: int, batch: int) -> DryPass | None:
         return None  # layers that run several times keep more than one cache each
     return DryPass(
         cache_bytes=layer_bytes(cache, len(layers)),
-        widths=tuple(widths[place] for place in range(len(layers))),
+        widths=tuple(sum(getattr(m, _NOTED, 0) for m in one.modules()) for one in layers),
         activation_bytes=max(0, peak.most - (0 if begin else grown)),
     )
 
@@ -81,38 +86,33 @@ def _kept(cache: Any) -> list[torch.Tensor]:
     return [one for part in parts for one in part if isinstance(one, torch.Tensor)]
 
 
-@contextlib.contextmanager
-def _attention(layers: list[Any]) -> Iterator[dict[int, int]]:
-    """While inside, attention notes the widths of queries and keys by layer.
+def _note(module: Any, query: torch.Tensor, key: torch.Tensor) -> None:
+    """Add the width of queries and keys to what the module has noted in this pass."""
+    seen = sum(part.shape[1] * part.shape[3] for part in (query, key))
+    setattr(module, _NOTED, getattr(module, _NOTED, 0) + seen)
 
-    torch's fused kernel keeps no scores, but on this device it would be taken apart into steps that
-    do; so its place is taken by its result.  A model's own eager attention keeps what it keeps.
+
+def _fused(module: Any, query: Any, key: Any, value: Any, mask: Any, **_: Any) -> Any:
+    """In place of torch's fused kernel, its result.
+
+    That keeps no scores, but on this device it would be taken apart into steps that do.
     """
-    place = {id(part): i for i, layer in enumerate(layers) for part in layer.modules()}
-    widths = dict.fromkeys(range(len(layers)), 0)
+    _note(module, query, key)
+    sequences, heads, rows, _width = query.shape
+    return query.new_empty((sequences, rows, heads, value.shape[-1])), None
 
-    def note(module: Any, query: torch.Tensor, key: torch.Tensor) -> None:
-        if id(module) in place:
-            widths[place[id(module)]] += sum(t.shape[1] * t.shape[3] for t in (query, key))
 
-    def fused(module: Any, query: Any, key: Any, value: Any, mask: Any, **_: Any) -> Any:
-        note(module, query, key)
-        sequences, heads, rows, _width = query.shape
-        return query.new_empty((sequences, rows, heads, value.shape[-1])), None
+def _eager(module: Any, query: Any, key: Any, value: Any, mask: Any, **options: Any) -> Any:
+    """A model's own eager attention, which keeps what it keeps."""
+    _note(module, query, key)
+    return own_eager(module)(module, query, key, value, attention_mask=mask, **options)
 
-    def eager(module: Any, query: Any, key: Any, value: Any, mask: Any, **options: Any) -> Any:
-        note(module, query, key)
-        return own_eager(module)(module, query, key, value, attention_mask=mask, **options)
 
-    registry = AttentionInterface._global_mapping
-    stock = dict(registry)
-    made: dict[str, Callable[..., Any]] = {SDPA: fused, EAGER: eager}
-    registry.update(made)
-    try:
-        yield widths
-    finally:
-        registry.clear()
-        registry.update(stock)
+# Under names of their own, once and for all: while a plan is made, another model may be running.
+AttentionInterface.register(_FUSED, _fused)
+AttentionInterface.register(_EAGER, _eager)
+AttentionMaskInterface.register(_FUSED, sdpa_mask)
+AttentionMaskInterface.register(_EAGER, eager_mask)
 
 
 class _Held(TorchDispatchMode):

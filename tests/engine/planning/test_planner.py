@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
-from transformers import AutoConfig, DynamicCache
+from transformers import AttentionInterface, AutoConfig, DynamicCache
 
 from explorer.engine.callbacks import never
 from explorer.engine.errors import BadInput
 from explorer.engine.loading import loading
-from explorer.engine.model_files.meta_model import skeleton
+from explorer.engine.model_files.meta_model import cached_per_token, skeleton
 from explorer.engine.model_files.model_shape import shape_of
 from explorer.engine.passes.generate import one_step
 from explorer.engine.passes.runner import Runner
@@ -138,6 +138,53 @@ def test_smollm2_takes_what_is_planned(smollm2: Runner) -> None:
     assert plan.total_bytes is not None
     keys = plan.cache_bytes // 2  # recorded keys are the cache's own: no copy of them is made
     assert plan.total_bytes - plan.weights_bytes - keys == pytest.approx(most, rel=0.05)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt_oss"])
+def test_a_model_that_runs_meanwhile_is_left_alone(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plans and recipes are made in a thread of their own, in the middle of passes."""
+    model = tiny_model(kind)
+    runner = runner_on(model)
+    request = RunRequest(prompt=" ".join(map(str, range(1, TOKENS + 1))))
+
+    def step() -> Any:
+        return one_step(runner, request, runner.layout(request, ()), 0, Sampling(), never)
+
+    alone, plans = step(), []
+    registry = vars(AttentionInterface)["_global_mapping"]
+    here: list[dict[str, Any]] = []  # what the passes of the other thread would meet
+    signature = dry_pass.inspect.signature  # asked of the model ahead of each pass over shapes
+
+    def asked(*args: Any, **more: Any) -> Any:
+        here.append(dict(registry))
+        return signature(*args, **more)
+
+    monkeypatch.setattr(dry_pass.inspect, "signature", asked)
+
+    met: list[bool] = []
+
+    def meanwhile(_module: Any, _args: Any) -> None:
+        here[:] = [dict(registry)]
+        plans.append(planned(model, monkeypatch, gpus=1))
+        config = type(model.config).from_dict(model.config.to_dict())
+        assert cached_per_token(skeleton(config))
+        met.extend(one == here[0] for one in here)
+
+    hook = runner.layers[1].self_attn.register_forward_pre_hook(meanwhile)
+    try:
+        beside = step()
+    finally:
+        hook.remove()
+    assert plans == [planned(model, monkeypatch, gpus=1)]
+    assert len(met) > 1
+    assert all(met)
+    np.testing.assert_array_equal(alone.logits, beside.logits)
+    assert len(alone.layers) == len(beside.layers)
+    for one, other in zip(alone.layers, beside.layers, strict=True):
+        np.testing.assert_array_equal(one.queries, other.queries)
+    np.testing.assert_array_equal(alone.logits, step().logits)
 
 
 def test_a_long_prompt_is_planned_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ def processes(one: TimedPass) -> str:
     ranks = one.step.ranks
     if not ranks:
         return ""
-    return tr("{0} processes took {1} ms, of it waiting for each other {2} ms").format(
+    return tr("{0} processes took {1} ms, of it waiting for each other at least {2} ms").format(
         len(ranks),
         " / ".join(f"{rank.forward_ms:.3g}" for rank in ranks),
         " / ".join(f"{rank.waiting_ms:.3g}" for rank in ranks),
