@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from explorer.engine import ranks
 from explorer.engine.callbacks import Report, Stop, nothing
 from explorer.engine.errors import BadInput, Cancelled, FilesChanged
 from explorer.engine.faults import failure
@@ -257,7 +258,7 @@ class Dispatcher:
         from explorer.engine.passes.runner import Runner
         from explorer.engine.selftest import store
 
-        threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
+        threads = request.threads or max(1, (os.cpu_count() or 2) // ranks.here() - 1)
         torch.set_num_threads(threads)
         what = request.model, request.dtype, request.device
         held = self._runner if self._held == what else None

@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
-_STUCK = timedelta(minutes=10)  # a rank that waits so long has lost the others
+_STUCK = timedelta(minutes=2)  # a rank that waits so long has lost the others
 _IDLE = timedelta(days=365)  # for the next request: a user may think for long
 _group: Any = None  # of requests, which may wait
 _waited = 0.0
@@ -33,11 +33,14 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0")) if count() > 1 else 0
 
 
+def here() -> int:
+    """How many of them run on this machine."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if count() > 1 else 1
+
+
 def on_this_machine(number: int) -> int:
     """Of so many weights, those that the processes of this machine hold together."""
-    if count() == 1:
-        return number
-    return number * int(os.environ.get("LOCAL_WORLD_SIZE", "1")) // count()
+    return number * here() // count()
 
 
 def join() -> None:

@@ -29,7 +29,9 @@ def join(calls: list[Any], own: Any) -> Any:
         call.options = _options(call.options, heads)
         call.mask = _mask(call.mask, heads)
         call.cut = False
-    return own if own is None else tuple(_map(one) for one in own)
+    if own is None or (_cut and not any(_cut.values())):
+        return own
+    return tuple(_map(one) for one in own)
 
 
 def on_all_heads(attend: Attend) -> Attend:

@@ -842,7 +842,7 @@ def try_beside_prompt(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_p
 def try_beside_model(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     second = _beside(stage, "beside-model")
     (picker,) = (one for one in stage.window.findChildren(ModelPicker) if one.isVisible())
-    picker.chosen.emit("other", "float32", "", "f16", 0)
+    picker.chosen.emit("other", "float32", "", "f16", 0, "cpu")
     stage.drain()
     assert stage.engines[1].last(m.Load).model == "other"
     assert second.state.request.prompt == "hello"

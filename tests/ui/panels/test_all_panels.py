@@ -37,8 +37,8 @@ def test_every_panel_says_what_to_do_while_it_is_empty(stage: WindowStage) -> No
         dock.show()
         dock.raise_()
         stage.paint()
-        if shown.ID == "training":  # it needs neither a model nor a prompt
-            assert "Press Train." in words(shown)
+        if shown.ID in ("training", "plan"):  # they need neither a run nor a prompt
+            assert {"training": "Press Train.", "plan": "press Plan."}[shown.ID] in words(shown)
             continue
         assert shown.empty, shown.ID
         assert "Step" in words(shown), shown.ID
