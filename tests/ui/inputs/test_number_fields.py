@@ -92,7 +92,7 @@ def test_no_field_of_the_window_takes_another_number_than_was_typed(
     for field in filter(QWidget.isEnabled, stage.window.findChildren(QAbstractSpinBox)):
         line = field.findChild(QLineEdit)
         is_read = text == "1,5" and isinstance(field, QDoubleSpinBox) and field.maximum() > 1.5
-        before = "1.50" if is_read else field.text()
+        before = f"{1.5:.{field.decimals()}f}" if is_read else field.text()
         line.selectAll()
         QTest.keyClick(line, Qt.Key.Key_Delete)
         QTest.keyClicks(line, text)
