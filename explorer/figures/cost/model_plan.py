@@ -66,7 +66,7 @@ def bound(plan: ModelPlan) -> str:
     rate = found.bytes_per_second / 1e9
     speed = f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
     speed += f" GB/s, {found.bandwidth}"
-    return f"{read}, so it takes at least {ms_text(found.seconds * 1e3)} ({speed})."
+    return f"{read}. One device takes at least {ms_text(found.seconds * 1e3)} for it ({speed})."
 
 
 def split_bound(split: SplitPlan) -> str:

@@ -126,6 +126,7 @@ class PlanPanel(Panel):
                 total, figures.cache_kinds(plan) or figures.UNKNOWN
             ),
             figures.bound(plan),
+            *filter(None, map(figures.split_bound, plan.splits)),
             *(one.reason for one in plan.splits if one.reason),
             *plan.not_known,
         ]
