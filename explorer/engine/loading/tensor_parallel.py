@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 from explorer.engine import ranks
@@ -47,12 +48,13 @@ def require_plan(name: str, config: Any) -> None:
             )
 
 
+def shares_of(*heads: int) -> list[str]:
+    """The numbers of devices, from 2 on, among which all these numbers of heads can be divided."""
+    common = gcd(*heads)
+    return [str(n) for n in range(2, common + 1) if common % n == 0]
+
+
 def _divisors(config: Any) -> str:
     """Numbers of processes that would do."""
-    heads = [
-        count
-        for field in ("num_attention_heads", "num_key_value_heads")
-        if isinstance(count := getattr(config, field, None), int)
-    ]
-    found = [str(n) for n in range(2, min(heads) + 1) if all(h % n == 0 for h in heads)]
-    return ", ".join(found) or "none does"
+    counts = (getattr(config, one, None) for one in ("num_attention_heads", "num_key_value_heads"))
+    return ", ".join(shares_of(*(n for n in counts if isinstance(n, int)))) or "none does"

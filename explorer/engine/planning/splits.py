@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, gcd
+from math import ceil
 from typing import Any
 
+from explorer.engine.loading.tensor_parallel import shares_of
 from explorer.engine.machine.memory_bandwidth import read_parts
 from explorer.engine.model_files.find_layers import decoder_layers
 from explorer.engine.model_files.model_shape import Shape
@@ -84,7 +85,7 @@ def tensor_refusal(model: Any, shape: Shape, gpus: int) -> str:
     heads, shared = shape.heads, shape.kv_heads or shape.heads
     if heads % gpus == 0 and shared % gpus == 0:
         return ""
-    possible = [str(n) for n in range(2, gcd(heads, shared) + 1) if gcd(heads, shared) % n == 0]
+    possible = shares_of(heads, shared)
     advice = f"Choose {' or '.join(possible)} GPUs, or the" if possible else "Use the"
     return (
         f"{heads} query heads and {shared} key/value heads can't be divided evenly among "

@@ -65,6 +65,7 @@ class TrainingJob:
         self._positions: list[AccuracyByPosition] = []
         self._evaluated = False  # generation was measured since the last point
         self._told_at = 0.0
+        self._status: tuple[object, ...] = ()  # what was told last, but for updates and points
         self._every = 1
 
     def run(self) -> None:
@@ -265,8 +266,6 @@ class TrainingJob:
         self._points.clear()
         self._positions.clear()
         self._told_at, self._status = now, status
-
-    _status: tuple[object, ...] = ()
 
 
 def saved(request: SaveTrained) -> Facts:
